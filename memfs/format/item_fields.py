@@ -115,14 +115,6 @@ def _plain(value: Any, name: str) -> Any:
     return plain(value, (name,))
 
 
-def _plain_list(value: Any, name: str) -> Any:
-    return [plain(one, (name,)) for one in value]
-
-
-def _itself(value: Any, _: str) -> Any:
-    return value
-
-
 def _time(text: str | None) -> datetime | None:
     return parse_time(text) if text else None
 
@@ -164,7 +156,7 @@ def _records(conflicts: Any, name: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
-_TEXT, _TEXTS, _MOMENT = _Field("", None, _plain), _Field([], tuple, _plain_list), _Field(None, _time, _written)
+_TEXT, _TEXTS, _MOMENT = _Field("", None, _plain), _Field([], tuple, _plain), _Field(None, _time, _written)
 _FREE = _Field({}, None, _plain)
 _FIELDS: Mapping[str, _Field] = {
     "title": _TEXT,
@@ -174,10 +166,10 @@ _FIELDS: Mapping[str, _Field] = {
     "created": _MOMENT,
     "updated": _MOMENT,
     "origin": _Field({}, lambda origin: Origin(**origin), _origin),
-    "trust": _Field("human", None, _itself),
+    "trust": _Field("human", None, _plain),
     "importance": _Field(1.0, float, _plain),
-    "pinned": _Field(False, None, _itself),
-    "status": _Field("", None, lambda status, _: str(status)),
+    "pinned": _Field(False, None, _plain),
+    "status": _TEXT,
     "expires": _MOMENT,
     "supersedes": _TEXTS,
     "links": _Field([], lambda links: tuple(Link(**link) for link in links), _links),

@@ -166,7 +166,12 @@ class _Edits:
     def _replace(self, entry: KeyNode, new: Any) -> None:
         """Put a new value behind the key; a comment at the end of the key's line stays."""
         node = entry.value
-        colon = self._colon(entry)
+        colon = entry.end
+        while self.text[colon : colon + 1] in (" ", "\t"):
+            colon += 1
+        if self.text[colon : colon + 1] != ":":
+            raise Unspliceable
+        colon += 1  # behind it
         head, body = yaml_text.parts(new, entry.column, entry.column)
         if node.style == "flow" and isinstance(new, (Mapping, list)) and "\n" not in self.text[node.start : node.end]:
             # a short collection stays on one line where it was on one
@@ -187,7 +192,10 @@ class _Edits:
     def _sequence(self, node: Node, old: list[Any], new: list[Any]) -> None:
         """Leave the parts that stay, with their comments; remove and insert whole parts."""
         indent = node.column
-        starts = [self._dash(item, indent) for item in node.items]
+        starts = [self.line_start(item.start) for item in node.items]
+        for start, item in zip(starts, node.items, strict=True):
+            if self.text[start : start + indent + 1] != " " * indent + "-" or item.start <= start + indent:
+                raise Unspliceable
         ends = [self._content_end(item) for item in node.items]
         for tag, left, right, low, high in _changes(old, new):
             if tag in ("delete", "replace"):
@@ -198,27 +206,12 @@ class _Edits:
                 at = ends[left - 1] if left and tag == "insert" else at
                 self._insert(at, [line for value in new[low:high] for line in yaml_text.element(value, indent)])
 
-    def _dash(self, item: Node, indent: int) -> int:
-        start = self.line_start(item.start)
-        if self.text[start : start + indent + 1] != " " * indent + "-" or item.start <= start + indent:
-            raise Unspliceable
-        return start
-
     # -- text -----------------------------------------------------------------------------------------------------
     def _insert(self, at: int, lines: Sequence[str]) -> None:
         self.edits.append((at, at, self.newline.join(lines) + self.newline))
 
     def _delete(self, start: int, end: int) -> None:
         self.edits.append((start, end, ""))
-
-    def _colon(self, entry: KeyNode) -> int:
-        """The offset behind the key's colon."""
-        at = entry.end
-        while self.text[at : at + 1] in (" ", "\t"):
-            at += 1
-        if self.text[at : at + 1] != ":":
-            raise Unspliceable
-        return at + 1
 
     def _content_end(self, node: Node) -> int:
         """The start of the line below a value; blank lines below a text belong to it only where they count."""

@@ -371,7 +371,13 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
     state, index = repository.state, index_of(repository.git_dir)
     sweep(state)
     before = _copy(index, state / OWN_LINK)
-    entries, left = _to_change(repository, step, before)
+    entries, left = dict(step.entries), set()
+    if entries:
+        staged = repository.staged_changes(step.old, before, state / OWN_LINK)
+        for path in staged.keys() & step.entries.keys():
+            if staged[path].blob not in step.contents[path]:  # the person has staged something else there
+                left.add(path)
+                del entries[path]
     if entries:
         rows = [(f"{one.mode} {one.id}" if one else f"0 {NULL}", path) for path, one in entries.items()]
         lines = b"".join(f"{facts}\t".encode() + path + b"\0" for facts, path in rows)
@@ -387,22 +393,7 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
         if facts_of(state / BEFORE) != before:
             return None
     _write_record(repository, step.ref, step.old or "", step.new, had_index=before is not None)
-    return NewIndex(left=left, before=before, after=facts_of(state / OWN_LINK) if entries else before)
-
-
-def _to_change(
-    repository: Repository, step: RefIndexStep, facts: Facts
-) -> tuple[dict[bytes, TreeEntry | None], frozenset[bytes]]:
-    """The entries to write, and the paths that the person has staged differently."""
-    if not step.entries:
-        return {}, frozenset()
-    staged = repository.staged_changes(step.old, facts, repository.state / OWN_LINK)
-    entries, left = dict(step.entries), set()
-    for path in staged.keys() & step.entries.keys():
-        if staged[path].blob not in step.contents[path]:
-            left.add(path)
-            del entries[path]
-    return entries, frozenset(left)
+    return NewIndex(left=frozenset(left), before=before, after=facts_of(state / OWN_LINK) if entries else before)
 
 
 # -- the lock -----------------------------------------------------------------------------------------------------

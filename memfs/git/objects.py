@@ -127,7 +127,11 @@ def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
     waiting = list(objects)
     for _ in range(_MOST_REMOVED):
         touched = {name: _touched(folder, name, objects[name]) for name in waiting}
-        synced = {place for place in set().union(*touched.values()) if _synced(place)}
+        synced = set()
+        for place in set().union(*touched.values()):
+            with suppress(FileNotFoundError):
+                io.sync_folder(place)
+                synced.add(place)
         waiting = [name for name, places in touched.items() if not places or not places <= synced]
         if not waiting:
             return
@@ -149,15 +153,6 @@ def _touched(folder: Path, name: str, item: Object) -> set[Path]:
             return set()
         raise
     return {place, folder} if new_folder else {place}
-
-
-def _synced(place: Path) -> bool:
-    """Make a folder's names durable; false where it is gone."""
-    try:
-        io.sync_folder(place)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _keep(path: Path, folder: Path, name: str) -> bool:

@@ -560,7 +560,7 @@ def beyond(
     """
     bound = [f"--max-count={most}"] if most else []
     bound += [since_filter(since)] if since else []
-    request = _request(tips, known)
+    request = "\n".join((*tips, *(f"^{name}" for name in known), "")).encode()
     out = repository.git.run("rev-list", "--topo-order", *bound, "--stdin", data=request, timeout=_PATIENCE)
     return out.decode().split()
 
@@ -583,18 +583,6 @@ def blobs_in_history(repository: Repository, paths: Iterable[str]) -> frozenset[
     return frozenset(row.partition(b" ")[0].decode() for row in out.splitlines())
 
 
-def count_beyond(repository: Repository, tip: str, known: str | None) -> int:
-    """How many commits lead to a tip and not to what is known; 0 without a tip.
-
-    Raises:
-        GitFailed: a commit is not there.
-    """
-    if not tip or tip == known:
-        return 0
-    request = _request([tip], [known] if known else [])
-    return int(repository.git.run("rev-list", "--count", "--stdin", data=request, timeout=_PATIENCE))
-
-
 def cut_off(repository: Repository) -> frozenset[str]:
     """The commits at which the history of a shallow clone ends; none in a whole one."""
     try:
@@ -611,10 +599,6 @@ def holds_commit(repository: Repository, commit: str) -> bool:
     except HistoryUnavailable:
         return False
     return True
-
-
-def _request(tips: Iterable[str], known: Iterable[str]) -> bytes:
-    return "\n".join((*tips, *(f"^{name}" for name in known), "")).encode()
 
 
 def at_a_tip(repository: Repository, path: str) -> bool:

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 
 from memfs.config_names import SIGNING_KEY
@@ -187,16 +186,6 @@ def matches(data: bytes, signature: bytes) -> bool:
     return code == 0
 
 
-@cache
-def ssh_keygen() -> str:
-    """Where ``ssh-keygen`` is; a folder of ``PATH`` that depends on the working folder is not looked into.
-
-    Raises:
-        SigningFailed: it is not installed.
-    """
-    return find_program("ssh-keygen", "install OpenSSH 8.8 or later")
-
-
 def _time_option(when: datetime) -> str:
     # In local time, as git passes it: times in a list of allowed signers are local, too.
     return f"-Overify-time={when.astimezone():%Y%m%d%H%M%S}"
@@ -222,7 +211,7 @@ def _run(
     action: str, *arguments: str, data: bytes, keep: Sequence[int] = (), program: str = ""
 ) -> tuple[int, bytes, str]:
     """Ask ``ssh-keygen``; it has no terminal on which it could ask back."""
-    command = (program or ssh_keygen(), "-Y", action, *arguments)
+    command = (program or find_program("ssh-keygen", "install OpenSSH 8.8 or later"), "-Y", action, *arguments)
     env = _environment() | {"LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
     return run(command, data, env, TIMEOUT, keep)
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field
 from memfs.errors import SchemaInvalid
-from memfs.model.item import texts_in, unfit
+from memfs.model.item import moment_in, texts_in, unfit
 from memfs.model.kinds import nearest
-from memfs.model.time import Moment, given_time, utc_now
+from memfs.model.time import Moment, utc_now
 from memfs.startup import Any, regex
 
 
@@ -163,7 +163,7 @@ class Episode:
             action=action,
             outcome=_outcome(outcome),
             error_message=error_message or "",
-            timestamp=_moment(timestamp),
+            timestamp=Moment.of(utc_now() if timestamp is None else moment_in("timestamp", timestamp)),
             warned=tuple(dict.fromkeys(warned)),
         )
 
@@ -175,14 +175,6 @@ def _outcome(value: Outcome | str) -> Outcome:
         known = [one.value for one in Outcome]
         hint = nearest(str(value), known) or f"the outcomes are {', '.join(known)}"
         raise SchemaInvalid(f"there is no outcome {ascii(value)[:60]}", field="outcome", hint=hint) from None
-
-
-def _moment(value: datetime | str | None) -> datetime:
-    try:
-        return Moment.of(utc_now() if value is None else given_time(value))
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        hint = "write it like 2026-03-01T10:00:00Z"
-        raise SchemaInvalid(f"{ascii(value)[:60]} is not a date or time", field="timestamp", hint=hint) from error
 
 
 def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -409,11 +401,11 @@ def _match(parts: Sequence[Part], names: Sequence[str]) -> bool:
         if part == _FOLDERS:
             reached = set(range(min(reached) + (at == len(parts) - 1), len(names) + 1))
         else:
-            reached = {place + 1 for place in reached if place < len(names) and _takes(part, names[place])}
+            inside = [place for place in reached if place < len(names)]
+            if isinstance(part, str):
+                reached = {place + 1 for place in inside if names[place] == part}
+            else:
+                reached = {place + 1 for place in inside if part.fullmatch(names[place])}
         if not reached:
             return False
     return any(reached)
-
-
-def _takes(part: Part, name: str) -> bool:
-    return part == name if isinstance(part, str) else part.fullmatch(name) is not None

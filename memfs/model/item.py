@@ -246,13 +246,13 @@ class MemoryItem:
         if self.conflicts != ():
             put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
         if (when := self.timestamp) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
-            put(self, "timestamp", _moment("timestamp", when))
+            put(self, "timestamp", moment_in("timestamp", when))
         if (when := self.created) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
-            put(self, "created", _moment("created", when))
+            put(self, "created", moment_in("created", when))
         if (when := self.updated) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
-            put(self, "updated", _moment("updated", when))
+            put(self, "updated", moment_in("updated", when))
         if (when := self.expires) is not None and (type(when) is not datetime or when.tzinfo is not UTC):
-            put(self, "expires", _moment("expires", when))
+            put(self, "expires", moment_in("expires", when))
         if not self.content and not self.title:
             raise SchemaInvalid("an item needs content or a title", field="content", hint="write what to remember")
 
@@ -339,13 +339,17 @@ def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
     return found
 
 
-def _moment(name: str, value: str | datetime) -> datetime:
+def moment_in(name: str, value: Any) -> datetime:
+    """The point in time that a field is given, in UTC.
+
+    Raises:
+        SchemaInvalid: it is none.
+    """
     try:
         return given_time(value)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise SchemaInvalid(
-            f"{value!r} is not a date or time", field=name, hint="write it like 2026-03-01T10:00:00Z"
-        ) from error
+        hint = "write it like 2026-03-01T10:00:00Z"
+        raise SchemaInvalid(f"{ascii(value)[:60]} is not a date or time", field=name, hint=hint) from error
 
 
 RACY_NS = 2_000_000_000

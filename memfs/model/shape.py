@@ -12,8 +12,9 @@ from datetime import datetime
 from functools import cache
 
 from memfs.errors import ItemTooDeep, SchemaInvalid
+from memfs.model.item import moment_in
 from memfs.model.kinds import nearest
-from memfs.model.time import Moment, format_time, given_time
+from memfs.model.time import Moment, format_time
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Shape(Mapping[str, Any]):
         for name, sort in sorts_in(type(self)).items():
             value = getattr(self, name)
             if sort is datetime:
-                object.__setattr__(self, name, _moment(value, name))
+                object.__setattr__(self, name, value if value is None else Moment.of(moment_in(name, value)))
             elif sort is tuple:
                 if isinstance(value, list):
                     object.__setattr__(self, name, tuple(value))
@@ -140,16 +141,6 @@ def _plain(value: Any) -> Any:
 
 def _dotted(where: str, name: str) -> str:
     return ".".join(part for part in (where, name) if part)
-
-
-def _moment(value: Any, name: str) -> Moment | None:
-    if value is None:
-        return None
-    try:
-        return Moment.of(given_time(value))
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        message = f"{value!r} is not a point in time"
-        raise SchemaInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
 
 
 def text_in(value: object) -> str:

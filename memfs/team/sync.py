@@ -20,7 +20,7 @@ from memfs.fs.workspace_location import BRANCH
 from memfs.git.layout import HEADS, is_branch
 from memfs.git.log import snapshots
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
-from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
+from memfs.git.repository import Repository, beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.team.history_merge import Merger, MergeResult, memory_path
@@ -367,7 +367,7 @@ class Syncer:
             commit=tip,
             fetched=theirs,
             joined=None if joined is None or joined.nothing else joined,
-            ahead=count_beyond(self._repository, tip, theirs),
+            ahead=len(beyond(self._repository, [tip], filter(None, [theirs]))) if tip not in ("", theirs) else 0,
             pushed=False,
             rounds=number,
             uncommitted=self._store.pending().count if asked.dry_run else 0,
