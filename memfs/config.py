@@ -110,22 +110,18 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
         read = from_text if isinstance(value, str) else checked
         found.put(key, read(value, spec_of(key)), "argument")
     written.check_sources(found.named())
-    if seed := _asks_to_learn(root, written):
-        found.write_what_is_learned(seed)
+    # a memory context, or a value below [memory], asks for memory that learns by itself
+    asking = next((line for key, _, line in written.entries() if key.startswith("memory.")), 0)
+    if (root / names.MEMORY_CONTEXT).is_file():
+        found.write_what_is_learned(names.MEMORY_CONTEXT)
+    elif asking:
+        found.write_what_is_learned(f"{names.SETTINGS_FILE}:{asking}")
     return found.settings()
 
 
 def own_file() -> Path:
     """A person's own settings: ``$XDG_CONFIG_HOME/memfs/config.toml``, else below ``~/.config``."""
     return base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
-
-
-def _asks_to_learn(root: Path, written: _Table) -> str:
-    """What in a workspace asks for memory that learns by itself: a memory context, or a value below ``[memory]``."""
-    if (root / names.MEMORY_CONTEXT).is_file():
-        return names.MEMORY_CONTEXT
-    line = next((line for key, _, line in written.entries() if key.startswith("memory.")), 0)
-    return f"{names.SETTINGS_FILE}:{line}" if line else ""
 
 
 def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[str] = ()) -> Settings:
@@ -295,21 +291,21 @@ class _Table:
                 continue
             if table not in _TOP:
                 raise self._unknown(f"table [{table}]", table, _TOP, self._line(table))
-            for name, value in self._mapping(table, entries).items():
-                if table == "memory" and isinstance(value, dict):
-                    yield from self._source(name, value)
-                elif table == MOUNTS:
-                    yield spec_of(f"{MOUNTS}.{name}").key, value, self._line(table, name)
-                else:
+            if not isinstance(entries, dict):
+                hint = f"write [{table}] above its keys"
+                line = self._line(table)
+                raise SettingInvalid(f"{table!r} must be a table", path=self._path, line=line, hint=hint)
+            for name, value in entries.items():
+                home = f"{table}.{name}"
+                if table == MOUNTS:
+                    yield spec_of(home).key, value, self._line(table, name)
+                elif table != "memory" or not isinstance(value, dict):
                     yield self._known(table, name), value, self._line(table, name)
-
-    def _source(self, name: str, table: dict[str, Any]) -> Iterator[tuple[str, Any, int | None]]:
-        home = f"memory.{name}"
-        if name not in SOURCE_TABLES:
-            yield home, table, self._line("memory", name)
-            return
-        for key, value in table.items():
-            yield self._known(home, key), value, self._line(home, key)
+                elif name not in SOURCE_TABLES:
+                    yield home, value, self._line(table, name)
+                else:
+                    for key, inner in value.items():
+                        yield self._known(home, key), inner, self._line(home, key)
 
     def check_sources(self, named: Iterable[str]) -> None:
         """Refuse the table of a source that nothing names.
@@ -321,12 +317,6 @@ class _Table:
         for name, value in memory.items() if isinstance(memory, dict) else ():
             if isinstance(value, dict) and name not in named:
                 raise self._unknown(f"source [memory.{name}]", name, named, self._line("memory", name))
-
-    def _mapping(self, table: str, entries: Any) -> dict[str, Any]:
-        if isinstance(entries, dict):
-            return entries
-        hint = f"write [{table}] above its keys"
-        raise SettingInvalid(f"{table!r} must be a table", path=self._path, line=self._line(table), hint=hint)
 
     def _known(self, table: str, name: str) -> str:
         key = f"{table}.{name}"
@@ -673,6 +663,8 @@ def memory_context_names(tree: View) -> list[str]:
 
 def memory_context_problems(tree: View, chosen: str = "") -> Iterator[Problem]:
     """What is wrong with the contexts of a workspace, each taken by itself, and with the choice of one."""
+    from memfs.model.learning import FITTING
+
     for name in dict.fromkeys(("", *memory_context_names(tree), chosen)):
         try:
             config = load_memory_context(tree, name)
@@ -680,19 +672,11 @@ def memory_context_problems(tree: View, chosen: str = "") -> Iterator[Problem]:
             yield Problem.of(error)
             continue
         path = f"{names.MEMORY_CONTEXTS}/{name}" if name else names.MEMORY_CONTEXT
-        yield from (Problem.of(error, path) for error in _unfitting(config.behavior_rules))
-
-
-def _unfitting(rules: Sequence[BehaviorRule]) -> Iterator[SettingInvalid]:
-    from memfs.model.learning import FITTING
-
-    for number, rule in enumerate(rules):
-        if rule.action not in FITTING[rule.trigger]:
-            yield SettingInvalid(
-                f"on {rule.trigger} there is nothing for {rule.action} to do",
-                field=f"behavior_rules.{number}",
-                hint=f"the action for it is {', '.join(FITTING[rule.trigger])}",
-            )
+        for number, rule in enumerate(config.behavior_rules):
+            if rule.action not in (fitting := FITTING[rule.trigger]):
+                message = f"on {rule.trigger} there is nothing for {rule.action} to do"
+                hint = f"the action for it is {', '.join(fitting)}"
+                yield Problem.of(SettingInvalid(message, field=f"behavior_rules.{number}", hint=hint), path)
 
 
 # -- what extends what --------------------------------------------------------------------------------------------
@@ -728,12 +712,17 @@ def _layers(tree: View, name: str) -> list[_Layer]:
     first = _named(tree, name) if name else _read(tree, names.MEMORY_CONTEXT)
     if first is None:
         if name:
-            raise _no_context(tree, name)
+            hint = _meant(tree, name)
+            raise SettingInvalid(f"there is no memory context {name!r}", field="memory.context", hint=hint)
         return []
     chain = [first]
     while chain[-1].extends:
         last = chain[-1]
-        base = _base(tree, last)
+        # one that comes with memfs, or one of the workspace, by name
+        base = _named(tree, _LEADING.sub("", last.extends).removesuffix(".yaml"))
+        if base is None:
+            hint = _meant(tree, last.extends)
+            raise last.wrong(f"there is no memory context {last.extends!r} to extend", hint)
         paths = [layer.path for layer in chain]
         if base.path in paths:
             circle = " -> ".join([*paths[paths.index(base.path) :], base.path])
@@ -744,22 +733,15 @@ def _layers(tree: View, name: str) -> list[_Layer]:
     return chain
 
 
-def _base(tree: View, layer: _Layer) -> _Layer:
-    """What a context extends: one that comes with memfs, or one of the workspace, by name."""
-    found = _named(tree, _LEADING.sub("", layer.extends).removesuffix(".yaml"))
-    if found is None:
-        known = [*memory_context_names(tree), *_built_in_names()]
-        raise layer.wrong(f"there is no memory context {layer.extends!r} to extend", _meant(layer.extends, known))
-    return found
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
+def _meant(tree: View, name: str) -> str:
+    """A hint for a name that no context has."""
+    known = [*memory_context_names(tree), *_built_in_names()]
     return nearest(name, known) or f"write {names.MEMORY_CONTEXTS}/<name>.yaml; there is: {', '.join(known)}"
 
 
 def _named(tree: View, name: str) -> _Layer | None:
-    if built_in := _built_in(name):
-        return built_in
+    if name in _built_in_names():
+        return _parsed(f"{name}.yaml", template_text(name).encode())
     found = (_read(tree, place) for place in _places(name)) if is_id(name) else ()
     return next((one for one in found if one is not None), None)
 
@@ -780,17 +762,8 @@ def _built_in_names() -> list[str]:
     return [name.removesuffix(".yaml") for name in template_names() if name.startswith(_UNIVERSAL)]
 
 
-def _built_in(name: str) -> _Layer | None:
-    return _parsed(f"{name}.yaml", template_text(name).encode()) if name in _built_in_names() else None
-
-
 def _parsed(path: str, data: bytes) -> _Layer:
     return _Layer(path, data, Codec(None, KindTable()).read_document(data, path, "memory_context"))
-
-
-def _no_context(tree: View, name: str) -> SettingInvalid:
-    known = [*memory_context_names(tree), *_built_in_names()]
-    return SettingInvalid(f"there is no memory context {name!r}", field="memory.context", hint=_meant(name, known))
 
 
 # -- filling in ---------------------------------------------------------------------------------------------------
@@ -801,8 +774,10 @@ def _filled(tree: View, chain: Sequence[_Layer]) -> MemoryConfig:
     values: dict[str, Any] = {"name": chain[0].table("metadata")["name"]} if chain else {}
     for layer in reversed(chain):
         own = dict(layer.table("polymorphic_config", "memory_config"))
-        if "embedding_endpoint" in own:
-            own["embedding_endpoint"] = _trusted_endpoint(tree, layer)
+        if "embedding_endpoint" in own:  # counts where its reader trusts the workspace: texts would be sent there
+            from memfs.trust import EMBEDDING_ENDPOINT, status_of
+
+            own["embedding_endpoint"] = str(status_of(tree.root).value(layer.path, EMBEDDING_ENDPOINT) or "")
         values |= own
         if goal := layer.table("intent_context").get("business_goal"):
             values["business_goal"] = goal
@@ -816,13 +791,6 @@ def _rules(rows: Sequence[Mapping[str, str]]) -> tuple[BehaviorRule, ...]:
 
     rules = (BehaviorRule(trigger=Trigger(row["trigger"]), action=BehaviorAction(row["action"])) for row in rows)
     return tuple(dict.fromkeys(rules))
-
-
-def _trusted_endpoint(tree: View, layer: _Layer) -> str:
-    """The service a file names, where its reader trusts the workspace: texts would be sent there."""
-    from memfs.trust import EMBEDDING_ENDPOINT, status_of
-
-    return str(status_of(tree.root).value(layer.path, EMBEDDING_ENDPOINT) or "")
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

@@ -265,21 +265,19 @@ class Endpoint:
 
         A thread of its own asks, since neither the look-up of a name nor an answer that trickles in can be timed out.
         """
-        with self._client() as client:  # its end is that of a thread that was given up on
-            reply = in_daemon("memfs-endpoint", lambda: _exchange(client, self._base + path, body, seconds, most))
-            try:
-                return _Reply(0, reason="the request broke off") if reply.exception(seconds) else reply.result()
-            except TimeoutError:
-                return _Reply(0, reason=f"no answer within {seconds:.3g} s")
-
-    def _client(self) -> httpx.Client:
         try:
             import httpx  # takes 0.2 s, and most processes ask no model
         except ImportError as error:
             raise ExtraMissing.of("asking a model's service", "llm", ("httpx",), error) from error
         if self._base.startswith("https:") and self._trusted is None:
             self._trusted = httpx.create_ssl_context()  # reads the certificates of the system, once
-        return httpx.Client(headers=self._headers, verify=self._trusted or False, trust_env=self._proxied)
+        client = httpx.Client(headers=self._headers, verify=self._trusted or False, trust_env=self._proxied)
+        with client:  # its end is that of a thread that was given up on
+            reply = in_daemon("memfs-endpoint", lambda: _exchange(client, self._base + path, body, seconds, most))
+            try:
+                return _Reply(0, reason="the request broke off") if reply.exception(seconds) else reply.result()
+            except TimeoutError:
+                return _Reply(0, reason=f"no answer within {seconds:.3g} s")
 
     def _unanswered(self, reply: _Reply) -> EndpointFailed:
         reason = reply.reason or f"status {reply.status}"

@@ -182,7 +182,11 @@ def claim(project: Project) -> Path:
                 _write_key(project.git, given)
                 key = given
         folder = projects_folder() / key
-        _make_own(folder)
+        for made in (folder.parent, folder):
+            io.make_private_folder(made)
+        if io.facts(folder).st_mode & 0o077:  # only this user can enter it
+            io.chmod(folder, 0o700)
+        _require_own(folder)
         with folder_held(folder.parent, _WAITS):
             record = read_record(folder)
             known = record or Record()
@@ -358,15 +362,6 @@ def _write_record(folder: Path, record: Record) -> None:
     values = {"format": _FORMAT, "origin": record.origin, "homes": homes}
     io.sweep(folder, f".{RECORD}.")
     io.write_file(folder / RECORD, f"{json.dumps(values, indent=2)}\n".encode())
-
-
-def _make_own(folder: Path) -> None:
-    """Make a folder that only this user can enter; one that is there is closed to others."""
-    for made in (folder.parent, folder):
-        io.make_private_folder(made)
-    if io.facts(folder).st_mode & 0o077:
-        io.chmod(folder, 0o700)
-    _require_own(folder)
 
 
 def _require_own(folder: Path) -> None:

@@ -395,7 +395,9 @@ def from_text(written: str, spec: Spec, variable: str = "") -> Any:
     if isinstance(spec.default, bool):
         value = True if lowered in _TRUE else False if lowered in _FALSE else value
     elif isinstance(spec.default, tuple):
-        value = [name for part in _unbracketed(value).split(",") if (name := part.strip().strip("\"'"))]
+        # as it is written in the file, too: ["a", "b"] is a, b
+        listed = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+        value = [name for part in listed.split(",") if (name := part.strip().strip("\"'"))]
     elif isinstance(spec.default, (int, float)):
         for number in (int, float):
             try:
@@ -404,11 +406,6 @@ def from_text(written: str, spec: Spec, variable: str = "") -> Any:
             except ValueError:
                 continue
     return checked(value, spec, variable=variable)
-
-
-def _unbracketed(value: str) -> str:
-    """A list as it is written in the file, too: ``["a", "b"]`` is ``a, b``."""
-    return value[1:-1] if value.startswith("[") and value.endswith("]") else value
 
 
 def checked(value: Any, spec: Spec, line: int | None = None, variable: str = "") -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE
@@ -119,19 +119,23 @@ def is_trusted(root: Path) -> bool:
 def status_of(root: Path) -> TrustStatus:
     """How far a workspace is trusted; never fails because of what is in it, or in the list."""
     root = root.resolve()
-    wants = tuple(enabling(root))
+    wants, reason = tuple(enabling(root)), ""
     try:
         recorded = _entry(_load(list_path()), _WORKSPACES, root)
+        if recorded is None:
+            reason = _NEVER_ASKED
+        elif any(recorded.get(name) != value for name, value in _identity(root).items()):
+            reason = _ANOTHER
+        elif recorded.get("enables") != _digest(wants):
+            reason = _CHANGED
     except (MemfsError, RuntimeError, OSError) as error:
         reason = f"the list of trusted folders cannot be read: {error}"
-        return TrustStatus(root=root, trusted=False, reason=reason, wants=wants)
-    reason = _difference(recorded, root, wants)
     return TrustStatus(root=root, trusted=not reason, reason=reason, wants=wants)
 
 
 def enabling(root: Path) -> list[PluginTrust]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    return [*_from_settings(root), *_from_kinds(root), *_from_memory_contexts(root)]
+    return [*_from_settings(root), *_from_documents(root)]
 
 
 def repository(work_tree: Path) -> Trusted:
@@ -210,60 +214,45 @@ def _from_settings(root: Path) -> Iterator[PluginTrust]:
             entries = entries.get(part) if isinstance(entries, dict) else None
         if isinstance(entries, dict) and name in entries and (value := _reaching(spec, entries[name])) is not None:
             yield PluginTrust(SETTINGS_FILE, spec.key, value, toml_text.line_of(text, table, name))
-    for table, names in (("memory", _foreign_tables(tables)), (MOUNTS, tables.get(MOUNTS))):
+    for table in ("memory", MOUNTS):
+        names = tables.get(table)
         for name, value in names.items() if isinstance(names, dict) else ():
-            yield PluginTrust(SETTINGS_FILE, f"{table}.{name}", value, toml_text.line_of(text, table, name))
+            # what sources from others are asked to do is as far-reaching as that they are asked at all
+            if table == MOUNTS or (isinstance(value, dict) and name not in SOURCE_TABLES):
+                yield PluginTrust(SETTINGS_FILE, f"{table}.{name}", value, toml_text.line_of(text, table, name))
 
 
 def _reaching(spec: Spec, value: Any) -> Any:
     """What of a value needs trust: of a list with harmless names the others, of a personal setting all; else None."""
     if spec.harmless:
         return (spec.foreign(value) or None) if isinstance(value, list) else None
-    return value if spec.personal and not _same(value, spec.default) else None
+    plain = tuple(value) if isinstance(value, list) else value
+    usual = isinstance(plain, bool) == isinstance(spec.default, bool) and plain == spec.default
+    return value if spec.personal and not usual else None
 
 
-def _foreign_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of sources from others: what they are asked to do is as far-reaching as that they are asked at all."""
-    memory = tables.get("memory")
-    found = memory.items() if isinstance(memory, dict) else ()
-    return {name: value for name, value in found if isinstance(value, dict) and name not in SOURCE_TABLES}
+def _from_documents(root: Path) -> list[PluginTrust]:
+    """The schemas of the workspace's own kinds, which can keep a check busy without end, and the services to which
+    memory contexts would send texts.
+    """
+    wants: list[PluginTrust] = []
+    with suppress(MemfsError, OSError), closing(Tree(root)) as tree:
+        rows = _document(tree, KINDS).get("kinds")
+        for kind, row in rows.items() if isinstance(rows, dict) else ():
+            if isinstance(row, dict) and "body" in row:
+                wants.append(PluginTrust(KINDS, body_key(kind), row["body"]))
+        for path in (MEMORY_CONTEXT, *sorted(entry.path for entry in tree.scan(MEMORY_CONTEXTS) if entry.regular)):
+            found: Any = _document(tree, path)
+            for name in EMBEDDING_ENDPOINT.split("."):
+                found = found.get(name) if isinstance(found, dict) else None
+            if found:
+                wants.append(PluginTrust(path, EMBEDDING_ENDPOINT, found))
+    return wants
 
 
-def _same(value: Any, default: Any) -> bool:
-    value = tuple(value) if isinstance(value, list) else value
-    return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
-
-
-def _from_kinds(root: Path) -> Iterator[PluginTrust]:
-    """The schemas of the workspace's own kinds, which can keep a check busy without end."""
-    rows = _document(root, KINDS).get("kinds")
-    for name, row in rows.items() if isinstance(rows, dict) else ():
-        if isinstance(row, dict) and "body" in row:
-            yield PluginTrust(KINDS, body_key(name), row["body"])
-
-
-def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:
-    """The services to which memory contexts would send texts."""
-    for path in _context_files(root):
-        found: Any = _document(root, path)
-        for name in EMBEDDING_ENDPOINT.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        if found:
-            yield PluginTrust(path, EMBEDDING_ENDPOINT, found)
-
-
-def _context_files(root: Path) -> list[str]:
+def _document(tree: Tree, path: str) -> Mapping[str, Any]:
     try:
-        with closing(Tree(root)) as tree:
-            return [MEMORY_CONTEXT, *sorted(entry.path for entry in tree.scan(MEMORY_CONTEXTS) if entry.regular)]
-    except (MemfsError, OSError):
-        return []
-
-
-def _document(root: Path, path: str) -> Mapping[str, Any]:
-    try:
-        with closing(Tree(root)) as tree:
-            text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
+        text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
         from memfs.format import json_text, yaml_text  # most workspaces have no such document
 
         value = (json_text if path.endswith(".json") else yaml_text).load(text)
@@ -335,12 +324,3 @@ def _identity(folder: Path) -> dict[str, int]:
 def _digest(wants: tuple[PluginTrust, ...]) -> str:
     rows = sorted(json.dumps([want.file, want.key, want.value], sort_keys=True, default=str) for want in wants)
     return sha256("\n".join(rows).encode()).hexdigest()
-
-
-def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[PluginTrust, ...]) -> str:
-    """Why a record does not vouch for the folder as it is; "" when it does."""
-    if recorded is None:
-        return _NEVER_ASKED
-    if any(recorded.get(name) != value for name, value in _identity(root).items()):
-        return _ANOTHER
-    return "" if recorded.get("enables") == _digest(wants) else _CHANGED

@@ -186,10 +186,7 @@ class Usage:
     def _rows(self, sql: str, *values: str | int) -> dict[str, Use]:
         if not os.path.lexists(self._path):
             return {}
-        return self._ask(lambda base: dict(map(_use, base.execute(sql, values)))) or {}
-
-    def _ask(self, act: Callable[[sqlite3.Connection], Any]) -> Any:
-        return self._tried(self._base.ask, act)
+        return self._tried(self._base.ask, lambda base: dict(map(_use, base.execute(sql, values)))) or {}
 
     def _change(self, act: Callable[[sqlite3.Connection], Any]) -> None:
         self._tried(self._base.change, act)

@@ -8,6 +8,7 @@ after a change finds it.
 from __future__ import annotations
 
 import os
+import re
 import select
 import struct
 import sys
@@ -162,18 +163,11 @@ def _watched_inodes() -> set[int] | None:
     for name in names:
         try:
             if os.readlink(f"/proc/self/fd/{name}") == _INOTIFY:
-                found.update(_inodes_of(name))
+                facts = Path(f"/proc/self/fdinfo/{name}").read_text("ascii", "replace")
+                found.update(int(number, 16) for number in re.findall(r"^inotify .*? ino:(\S+)", facts, re.MULTILINE))
         except OSError:  # closed meanwhile
             continue
     return found
-
-
-def _inodes_of(name: str) -> Iterator[int]:
-    with open(f"/proc/self/fdinfo/{name}", encoding="ascii", errors="replace") as rows:
-        for row in rows:
-            if row.startswith("inotify "):
-                words = dict(word.partition(":")[::2] for word in row.split()[1:])
-                yield int(words["ino"], 16)
 
 
 Heard = Callable[[list[str], bool], None]
@@ -264,8 +258,13 @@ class FileEvents:
 
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
         logging.getLogger("watchdog").addHandler(self._log)
+
+        def hear(event: FileSystemEvent) -> None:
+            paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
+            self._heard(paths, event.is_directory)
+
         handler = events.FileSystemEventHandler()
-        handler.on_any_event = self._hear  # type: ignore[method-assign]
+        handler.on_any_event = hear  # type: ignore[method-assign]
         written = events.FileClosedEvent if sys.platform == "linux" else events.FileModifiedEvent
         kinds: list[type[FileSystemEvent]] = [written, events.FileCreatedEvent, events.FileDeletedEvent]
         kinds += [events.FileMovedEvent, events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent]
@@ -292,10 +291,6 @@ class FileEvents:
         ]
         _READERS.update(type(thread).__name__ for thread in behind)
         return [self._observer, *self._observer.emitters, *behind]
-
-    def _hear(self, event: FileSystemEvent) -> None:
-        paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
-        self._heard(paths, event.is_directory)
 
 
 def _overflow_log(missed: Callable[[], None]) -> logging.Handler:
@@ -510,24 +505,18 @@ class Watcher:
                 self._hearing.check_coverage()
             doubt = self._hearing.doubt()
             if doubt and doubt != self._hearing.hopeless and time.monotonic() >= self._retry_at:
-                doubt = self._start_over()
-            self._say(f"{doubt}; scanning instead" if doubt else "")
+                self._retry_at = time.monotonic() + _RETRY_SECONDS
+                self._hearing.close()
+                self._hearing = self._listen()
+                with self._guard:
+                    self._missed = True
+                doubt = self._hearing.doubt()
+            before, self.degraded = self.degraded, f"{doubt}; scanning instead" if doubt else ""
+            news = self.degraded != before or not self._reported_at
+            if self._presence is not None and (news or time.monotonic() - self._reported_at >= _SAY_SECONDS):
+                self._reported_at = time.monotonic()
+                self._presence.say(self.degraded)
             return not doubt
-
-    def _start_over(self) -> str:
-        self._retry_at = time.monotonic() + _RETRY_SECONDS
-        self._hearing.close()
-        self._hearing = self._listen()
-        with self._guard:
-            self._missed = True
-        return self._hearing.doubt()
-
-    def _say(self, degraded: str) -> None:
-        news = degraded != self.degraded or not self._reported_at
-        self.degraded = degraded
-        if self._presence is not None and (news or time.monotonic() - self._reported_at >= _SAY_SECONDS):
-            self._reported_at = time.monotonic()
-            self._presence.say(degraded)
 
     # -- catching up ----------------------------------------------------------------------------------------------
     def _started(self) -> threading.Thread:
@@ -544,23 +533,21 @@ class Watcher:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            if self._seen.wait(_TICK):
-                self._wait_for_quiet()
+            heard, began = self._seen.wait(_TICK), time.monotonic()
+            while heard and not self._closing.is_set() and time.monotonic() - began < _LONGEST_WAIT:
+                self._seen.clear()
+                heard = self._seen.wait(self._settings.debounce_ms / 1000)
             if self._closing.is_set():
                 return
             self._round()
 
-    def _wait_for_quiet(self) -> None:
-        began = time.monotonic()
-        while time.monotonic() - began < _LONGEST_WAIT:
-            self._seen.clear()
-            if not self._seen.wait(self._settings.debounce_ms / 1000) or self._closing.is_set():
-                return
-
     def _round(self) -> None:
         try:
             noticed = self._catch_up()
-            self._adopt()
+            if self._adopt_at is not None and time.monotonic() >= self._adopt_at:
+                self._adopt_at = None
+                if self._store.flush(adopt=True, quiet_seconds=self._quiet or 0).reason:
+                    self._adopt_soon()
             self._store.maintain()
         except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
             # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
@@ -574,13 +561,6 @@ class Watcher:
     def _adopt_soon(self) -> None:
         if self._quiet is not None:
             self._adopt_at = time.monotonic() + self._quiet
-
-    def _adopt(self) -> None:
-        if self._adopt_at is None or time.monotonic() < self._adopt_at:
-            return
-        self._adopt_at = None
-        if self._store.flush(adopt=True, quiet_seconds=self._quiet or 0).reason:
-            self._adopt_soon()
 
     def _catch_up(self) -> NoticedChange:
         self._maintain()
@@ -605,13 +585,11 @@ class Watcher:
         if head != self._head:
             self._head = head
             return "head"
-        return "scan" if time.monotonic() - self._scanned_at >= self._scan_seconds() else ""
-
-    def _scan_seconds(self) -> float:
-        """How long to trust events alone; without events a scan is all there is, and its cost decides."""
-        if not self.degraded:
-            return self._settings.scan_seconds
-        return min(self._settings.scan_seconds, max(_SHORTEST_SCAN, _REST_AFTER_SCAN * self._scan_took))
+        # how long to trust events alone; without events a scan is all there is, and its cost decides
+        longest = self._settings.scan_seconds
+        if self.degraded:
+            longest = min(longest, max(_SHORTEST_SCAN, _REST_AFTER_SCAN * self._scan_took))
+        return "scan" if time.monotonic() - self._scanned_at >= longest else ""
 
 
 def notes_folder(state: Path) -> Path:

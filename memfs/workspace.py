@@ -158,19 +158,17 @@ class Behaviours:
         frozen = MappingProxyType(dict(facts))
         if "logging" in sys.modules:  # else nobody listens
             (_log().warning if occasion in _ALARMS else _log().info)("%s %s", occasion, dict(facts))
-        self._thread.depth = depth + 1
+        self._thread.depth, ran = depth + 1, 0
         try:
-            return sum(self._ran(occasion, reaction, frozen) for reaction in self._reactions.get(occasion, ()))
+            for reaction in self._reactions.get(occasion, ()):
+                try:
+                    reaction(frozen)
+                    ran += 1
+                except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
+                    self._tell(occasion, error)
         finally:
             self._thread.depth = depth
-
-    def _ran(self, occasion: str, reaction: Reaction, facts: Facts) -> bool:
-        try:
-            reaction(facts)
-        except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
-            self._tell(occasion, error)
-            return False
-        return True
+        return ran
 
     def _tell(self, occasion: str, error: Exception) -> None:
         _log().error("%s: a reaction failed: %s: %s", occasion, type(error).__name__, error)

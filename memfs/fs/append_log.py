@@ -145,7 +145,8 @@ def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
 
 def waiting(folder: Path) -> list[Path]:
     """The files of a spool's folder, the one that has waited longest first."""
-    return sorted(_files(folder), key=_age)
+    files = [folder / name for name in io.listed(folder) if name.endswith(SUFFIX) and name[0] != "."]
+    return sorted(files, key=_age)
 
 
 def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
@@ -189,10 +190,6 @@ def noted(path: Path, largest: int) -> Iterator[list[Any]]:
 
 def _line(text: bytes) -> bytes:
     return b"\n%08x %d %s\n" % (crc32(text), len(text), text)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [folder / name for name in io.listed(folder) if name.endswith(SUFFIX) and name[0] != "."]
 
 
 def _age(path: Path) -> float:

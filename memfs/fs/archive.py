@@ -435,7 +435,13 @@ class TreePacker:
             present.add(entry.path)
             known = self._packed.get(entry.path)
             if known is None or (known.facts != entry[1:5] and not self._holds(entry.path)):
-                yield from self._add_settled(entry.path)
+                for _ in range(_TRIES):
+                    yield from self.add(entry.path)
+                    if entry.path not in self._packed or self._holds(entry.path):
+                        break
+                else:
+                    self.left_out[entry.path] = "it kept changing"
+                    del self._packed[entry.path]
         for path in self._packed.keys() - present:
             del self._packed[path]
 
@@ -449,14 +455,6 @@ class TreePacker:
         """The end of the tar."""
         self.size += len(END)
         yield END
-
-    def _add_settled(self, path: str) -> Iterator[bytes]:
-        for _ in range(_TRIES):
-            yield from self.add(path)
-            if path not in self._packed or self._holds(path):
-                return
-        self.left_out[path] = "it kept changing"
-        del self._packed[path]
 
     def _holds(self, path: str) -> bool:
         """Whether a file still is as it was packed: its facts alone cannot show it when it was just touched."""

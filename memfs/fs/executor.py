@@ -89,7 +89,11 @@ class Worker:
         """
         if threading.current_thread() is self._thread:
             return True
-        while self._takes_over():
+        while True:
+            with self._news:  # what is due and has no thread is the caller's from here on
+                if self._thread is not None or self._due is None:
+                    break
+                self._due, self._thread = None, threading.current_thread()
             try:
                 self._run_once()
             finally:
@@ -119,14 +123,6 @@ class Worker:
                         self._due = time.monotonic() + self._again
         finally:  # foreign code may end the thread, and settle() would wait forever
             self._let_go()
-
-    def _takes_over(self) -> bool:
-        """Whether something is due that has no thread, which is the caller's from here on."""
-        with self._news:
-            if self._thread is not None or self._due is None:
-                return False
-            self._due, self._thread = None, threading.current_thread()
-            return True
 
     def _let_go(self) -> None:
         with self._news:

@@ -395,24 +395,17 @@ def plan_return(
     kept: list[FileChange] = []
     plans: list[FilePlan] = []
     problems: list[Problem] = []
-    elsewhere = _is_elsewhere(parts, operation.branch)
+    head, elsewhere = parts.repository.head(), False
+    # what belongs to a branch that is not checked out goes into history, and the files stay
+    if operation.branch and not head.damage and (head.ref or _DETACHED) != operation.branch:
+        with contextlib.suppress(HistoryError):
+            elsewhere = parts.repository.ref_commit(operation.branch) is not None
     for number, change in enumerate(operation.changes):
         if not elsewhere and not _fits(parts, change, later.get(change.path, frozenset()), plans):
             problems.append(set_aside(parts.repository.state, change, f"{operation.id}-{number}"))
         else:
             kept.append(change)
     return replace(operation, changes=tuple(kept)), plans, problems
-
-
-def _is_elsewhere(parts: Parts, branch: str) -> bool:
-    """Whether it belongs to a branch that is not checked out: then it goes into history, and the files stay."""
-    head = parts.repository.head()
-    if not branch or head.damage or (head.ref or _DETACHED) == branch:
-        return False
-    try:
-        return parts.repository.ref_commit(branch) is not None
-    except HistoryError:
-        return False
 
 
 def _fits(parts: Parts, change: FileChange, later: frozenset[str], plans: list[FilePlan]) -> bool:

@@ -307,9 +307,15 @@ class Backlog:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the secondary location."""
-        configured = str(self._secondary.folder) if self._secondary else ""
-        rows = (_away(folder, number, folder == configured) for folder, number in self.missed().items())
-        return [*(self._secondary.problems() if self._secondary else ()), *rows]
+        found = self._secondary.problems() if self._secondary else []
+        for folder, waiting in self.missed().items():
+            place = Path(folder).parent
+            message = f"writes wait in {place}, which cannot be looked into: {waiting} are missing from answers"
+            hint = f"set storage.secondary to {place}, or trust the workspace again where its own file names it"
+            if self._secondary and folder == str(self._secondary.folder):
+                hint = "mount that disk again; memfs goes on where it stopped"
+            found.append(Problem(path=folder, code="SecondaryAway", message=message, hint=hint))
+        return found
 
     def known(self) -> dict[str, int]:
         """How many writes wait in each folder that was ever used."""
@@ -340,19 +346,6 @@ class Backlog:
         known = self.known()
         reachable = self._secondary.in_reach() if known and self._secondary else ""
         return {folder: waiting for folder, waiting in known.items() if waiting and folder != reachable}
-
-
-def _away(folder: str, waiting: int, configured: bool) -> Problem:
-    """The row for writes that cannot be read."""
-    place = str(Path(folder).parent)
-    return Problem(
-        path=folder,
-        code="SecondaryAway",
-        message=f"writes wait in {place}, which cannot be looked into: {waiting} are missing from answers",
-        hint="mount that disk again; memfs goes on where it stopped"
-        if configured
-        else f"set storage.secondary to {place}, or trust the workspace again where its own file names it",
-    )
 
 
 def _read(path: Path) -> dict[str, int]:

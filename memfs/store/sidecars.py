@@ -110,7 +110,12 @@ def spill(
                 taken.append(spilled)
                 break
         else:
-            raise _too_large(sized, whole)
+            largest = max(sized, key=lambda one: (one.bytes, one.parts), default=whole)
+            raise errors.ItemTooLarge(
+                f"about {whole.bytes} bytes in {whole.parts} parts are too much for one document",
+                field=dotted(largest.field) or None,
+                hint="split it over several documents, or keep it in a field that may hold anything",
+            )
 
 
 def _measure(value: Any, field: FieldPath, found: list[_SizedValue]) -> _SizedValue:
@@ -137,15 +142,6 @@ def _replaced(value: Any, field: FieldPath, new: Any) -> Any:
     if isinstance(value, list):
         return [_replaced(part, rest, new) if at == head else part for at, part in enumerate(value)]
     return {key: _replaced(part, rest, new) if key == head else part for key, part in value.items()}
-
-
-def _too_large(sized: list[_SizedValue], whole: _SizedValue) -> errors.ItemTooLarge:
-    largest = max(sized, key=lambda one: (one.bytes, one.parts), default=whole)
-    return errors.ItemTooLarge(
-        f"about {whole.bytes} bytes in {whole.parts} parts are too much for one document",
-        field=dotted(largest.field) or None,
-        hint="split it over several documents, or keep it in a field that may hold anything",
-    )
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -277,13 +273,10 @@ def _read(read: Read, path: str, digest: str, size: int) -> bytes:
     compressed = read(path)
     try:
         data = decompress(compressed, size, path)
+        if sha256(data) == digest:
+            return data
+        reason = f"expected {digest}"
     except errors.CorruptRecord as error:
-        raise _damaged(path, error.message) from None
-    if sha256(data) != digest:
-        raise _damaged(path, f"expected {digest}")
-    return data
-
-
-def _damaged(path: str, reason: str) -> errors.CorruptItem:
+        reason = error.message
     hint = "copy the file from where it was written, or from a backup or checkpoint"
-    return errors.CorruptItem(f"the file {path} is damaged: {reason}", path=path, hint=hint)
+    raise errors.CorruptItem(f"the file {path} is damaged: {reason}", path=path, hint=hint)
