@@ -380,7 +380,7 @@ def test_a_missing_package_is_named_with_its_remedy(endpoint_to: EndpointTo, mon
 
 
 def test_thoughts_without_end_cost_no_time() -> None:
-    """An answer that begins to think and never ends is not taken for JSON at once, so that a call ends in time (C3)."""
+    """An endless answer that begins with thinking is not taken for JSON at once, so that a call ends in time (C3)."""
     body = json.dumps({"choices": [{"message": {"content": "<think>" * 100_000}}]}).encode()
     began = time.process_time()
     with pytest.raises(AnswerUnusable, match="not a JSON object"):

@@ -85,7 +85,7 @@ def test_what_is_forgotten_can_be_brought_back(workspace: Workspace, git: Git) -
 
 
 def test_errors_are_of_the_right_type(workspace: Workspace) -> None:
-    """What cannot be meant is refused before anything is written, by the argument's name (B5)."""
+    """An impossible argument is refused by its name before anything is written (B5)."""
     made = workspace.remember("A fact", id="a-fact")
     with pytest.raises(IdExists):
         workspace.remember("Another", id="a-fact")

@@ -50,7 +50,7 @@ def test_what_is_worth_it_is_stored_and_nothing_else(team: Team) -> None:
 
 
 def test_what_says_otherwise_is_linked(team: Team) -> None:
-    """A changed number in the same statement is stored beside the old one, and says that it contradicts it (C3)."""
+    """A changed number in the same statement is stored beside the old one, and says that they contradict (C3)."""
     old = [draft.content for draft in shop.drafts()].index(shop.CHANGED.replace("9999", "25"))
     assert team.stored["contradicts"] == [team.stored["ids"][old]]
 

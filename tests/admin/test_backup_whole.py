@@ -99,7 +99,7 @@ def test_the_command_for_a_backup_that_lacks_something_ends_with_1(
 
 
 def test_what_is_left_out_on_purpose_does_not_keep_old_backups(workspace: Workspace) -> None:
-    """A link is named and left out, and the backup is whole all the same: old ones go as ever."""
+    """A link is named and left out, and the backup is whole all the same: old ones go as usual."""
     (workspace.root / "ContextMemory/link.yaml").symlink_to("/etc/passwd")
     made = [workspace.backups.make()[0] for _ in range(3)]
     assert made[-1].whole

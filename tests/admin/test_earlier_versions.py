@@ -1,4 +1,4 @@
-"""Archives, checkpoints and backups made by earlier versions are read as ever (S6, S15, S21)."""
+"""Archives, checkpoints and backups made by earlier versions are still read (S6, S15, S21)."""
 
 from __future__ import annotations
 

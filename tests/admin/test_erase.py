@@ -85,7 +85,7 @@ def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git:
 
 
 def test_what_was_forgotten_long_ago_can_be_erased(opened: Opened, git: Git) -> None:
-    """An item that only history holds is erased by its id, and writing goes on as ever."""
+    """An item that only history holds is erased by its id, and writing goes on as before."""
     workspace = opened()
     put(workspace)
     workspace.store.delete("gate")
@@ -167,7 +167,7 @@ def test_50_a_backup_that_is_being_made_goes_too(opened: Opened, monkeypatch: py
 
 
 def test_50_what_a_killed_backup_left_goes_too(opened: Opened) -> None:
-    """Its temporary files hold what was erased, and no other backup may ever come to sweep them."""
+    """Its temporary files hold what was erased, and there may never be another backup that sweeps them."""
     workspace = opened()
     put(workspace)
     place = own_folder()
@@ -514,7 +514,7 @@ def test_a_branch_that_a_person_makes_meanwhile_is_not_lost(
 
 # -- what keeps it from its work --------------------------------------------------------------------------------------
 def test_what_was_set_aside_damaged_goes_without_a_second_look(opened: Opened) -> None:
-    """A damaged content that was set aside is removed, and the erase comes to its end."""
+    """A damaged content that was set aside is removed, and the erase finishes."""
     workspace = opened()
     put(workspace)
     folder = workspace.repository.state / "recovered"

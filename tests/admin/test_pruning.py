@@ -299,7 +299,7 @@ def test_more_items_of_one_time_than_a_query_gives_are_all_looked_at(
 def test_a_temporary_file_of_a_writer_that_is_at_it_is_not_a_leftover(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are there once no writer is at it are what killed processes left."""
+    """Those that are there once no writer is at work are what killed processes left."""
     workspace = opened()
     live = workspace.root / "ContextMemory" / ".memfs-writing.tmp"
     live.write_text("half")

@@ -63,7 +63,7 @@ def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
 
 @pytest.mark.parametrize("words", [("unpack",), ("list", "3"), ("verify",), ("list", "--iteration", "3"), ("burn",)])
 def test_words_that_make_no_sense_are_refused(memfs: Memfs, words: tuple[str, ...]) -> None:
-    """What cannot be meant is refused before anything is done, with exit code 2."""
+    """Arguments that contradict each other are refused before anything is done, with exit code 2."""
     assert memfs("admin", "archive", *words).code == 2
 
 

@@ -44,7 +44,7 @@ def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs
 
 
 def test_bisect_says_what_is_wrong_with_its_arguments(broken: Path, memfs: Memfs) -> None:
-    """Ends that are not as they are said to be, and what is not an expectation: code 2, and what to do."""
+    """Ends that do not hold, and an invalid expectation: code 2, and what to do."""
     wrong = memfs("team", "bisect", "--good", "HEAD", "--expect", "which database => database")
     assert (wrong.code, "is not met at" in wrong.err, "--as-of COMMIT" in wrong.err) == (2, True, True)
     assert memfs("team", "bisect", "--expect", "x => y").code == 2

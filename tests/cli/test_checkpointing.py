@@ -101,7 +101,7 @@ def test_without_any_there_is_a_remedy(memfs: Memfs) -> None:
 
 
 def test_without_an_action_they_are_listed(memfs: Memfs) -> None:
-    """A word that is none of the actions is answered with those that there are."""
+    """An unknown action is answered with the list of actions."""
     made = memfs("state", "checkpoint", "create", "--json").json["id"]
     assert made in memfs("state", "checkpoint").out
     ran = memfs("state", "checkpoint", "recver")

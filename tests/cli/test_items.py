@@ -217,7 +217,7 @@ def test_a_change_of_private_memory_names_the_command_for_it(memfs: Memfs, verb:
 
 
 def test_an_unknown_revision_is_reported_as_one(memfs: Memfs) -> None:
-    """What can only be a revision is not taken for an id, and no commit for a memory that waits is said of that."""
+    """What can only be a revision is not taken for an id, and for a memory that waits the error says so."""
     assert "there is no revision 'HEAD~99'" in memfs("diff", "HEAD~99").err
     memfs("config", "history.commit", "manual")
     memfs("remember", "x", "--id", "lamp")

@@ -167,7 +167,7 @@ def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None
 
 
 def test_why_not_names_trust_the_archive_and_what_is_over(root: Path, filled: Memfs) -> None:
-    """What no agent is given, what was pruned and what does not hold any more are distinguished."""
+    """What no agent is given, what was pruned and what no longer holds are distinguished."""
     filled("remember", "Branches live a week", "--id", "branches", "--type", "convention")
     filled("remember", "Branches are deleted", "--id", "old")
     path = root / filled("show", "old", "--json").json["path"]

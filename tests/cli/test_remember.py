@@ -48,7 +48,7 @@ def test_a_workspace_above_the_repository_is_named(root: Path, bare: Memfs, monk
 
 @pytest.mark.parametrize("name", ["HEAD", "refs/heads/main"])
 def test_a_damaged_head_delays_the_commit_only(root: Path, memfs: Memfs, name: str) -> None:
-    """What is stored is said to be, once: the commit waits until git's own files can be read (faults row 28)."""
+    """What is stored is reported once: the commit waits until git's own files can be read (faults row 28)."""
     ref = root / ".git" / git(root, "symbolic-ref", "HEAD").strip() if name != "HEAD" else root / ".git" / name
     whole = ref.read_bytes()
     ref.write_bytes(b"")

@@ -249,7 +249,7 @@ def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs)
 
 
 def test_own_settings_count_in_every_workspace(root: Path, memfs: Memfs, bare: Memfs) -> None:
-    """config --user needs no workspace; the workspace's memfs.toml goes before it, and nothing of it needs trust."""
+    """config --user needs no workspace; the workspace's memfs.toml wins over it, and nothing of it needs trust."""
     own = Path.home() / ".config/memfs/config.toml"
     set_ = bare("config", "--user", "recall.limit", "20", "--json").json
     assert (set_["file"], set_["value"], own.read_text()) == (str(own), 20, "[recall]\nlimit = 20\n")
@@ -332,7 +332,7 @@ def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memf
 
 
 def test_a_rule_by_which_git_ignores_memory_is_named(bare: Memfs, project: Path) -> None:
-    """init and check say which line of which file keeps git from memory files; a rule for others is no matter."""
+    """init and check say which line of which file keeps git from memory files; a rule for others is ignored."""
     (project / ".gitignore").write_text("*.log\nContextMemory/\n")
     for output in (bare("init", str(project)).err, bare("-C", str(project), "check").out):
         assert "git ignores memory files by .gitignore:2 ContextMemory/" in output

@@ -42,7 +42,7 @@ def test_status_and_reindex_count_iterations_and_documents(root: Path, memfs: Me
 
 
 def test_iterations_that_are_all_archived_are_still_counted(root: Path, memfs: Memfs) -> None:
-    """Where no iteration is in the tree any more, status goes on counting them (S15)."""
+    """Where no iteration is left in the tree, status goes on counting them (S15)."""
     with ContextMemory(root) as memory:
         memory.start_iteration(1)
         memory.close_iteration(1)

@@ -177,7 +177,7 @@ def test_without_an_editor_nothing_is_written(root: Path, memfs: Memfs, monkeypa
 def test_update_of_what_others_change_meanwhile_keeps_both_changes(
     memfs: Memfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update reads again where somebody was quicker: neither tag is lost, and nobody is asked for a sha256."""
+    """An update reads again where another one came first: neither tag is lost, and nobody is asked for a sha256."""
     memfs("remember", "shared", "--id", "shared")
     update, others = Workspace.update, ["theirs", "other"]
 

@@ -178,7 +178,7 @@ def test_a_report_is_whole_without_asking_first(opened: Opened) -> None:
 
 
 def test_a_failure_is_reported_until_the_source_answers(layer: MemoryLayer) -> None:
-    """What is over is no problem any more (P2)."""
+    """What is over is no longer a problem (P2)."""
     source = TextSource("Open: fix the login", "triggered")
     layer.add_plugin(source)
     source.broken = True

@@ -1,4 +1,4 @@
-"""The page on reliability names tests that there are."""
+"""The page on reliability names tests that exist."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_settings_bound_or_end_what_comes_with_a_prompt(program: Program) -> Non
 
 
 def test_retired_and_expired_memories_are_not_reported(program: Program, workspace: Workspace) -> None:
-    """C6: what does not hold any more is found by asking, and not brought up."""
+    """C6: what no longer holds is found by asking, and not brought up."""
     workspace.store.put(
         MemoryItem("The cache server is called Wombat.", memory_type="knowledge", id="w", status="retired")
     )

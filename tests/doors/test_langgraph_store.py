@@ -401,7 +401,7 @@ def test_secrets_are_refused(store: MemfsStore, tmp_path: Path) -> None:
     "bad", [{"": 1}, {"n": float("nan")}, {"n": 2**64}, {"n": {1: 2}}, {"n": b"x"}, {"n": "a\0b"}, {"n": "a\u202eb"}]
 )
 def test_values_that_no_file_can_hold_are_refused(bad: Any, store: MemfsStore) -> None:
-    """B5: never kept as something else, in words that name the field."""
+    """B5: never kept as something else; the error names the field."""
     with pytest.raises(ContentError):
         store.put(("a",), "k", bad)
     assert store.get(("a",), "k") is None

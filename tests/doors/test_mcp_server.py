@@ -363,7 +363,7 @@ def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(opened: Opened
 
 
 def test_closing_finishes_what_was_begun(opened: Opened, tmp_path: Path) -> None:
-    """A write that is under way when the server closes is kept, and later calls are refused in words (B5)."""
+    """A write that is under way when the server closes is kept, and later calls get an error (B5)."""
     workspace = opened(history__commit="interval")
     server = serving(workspace)
     began, go = threading.Event(), threading.Event()

@@ -384,7 +384,7 @@ class Scripted(Model):
 
 
 def message(text: str) -> Any:
-    """An answer in words."""
+    """An answer as text."""
     content = ResponseOutputText(text=text, type="output_text", annotations=[], logprobs=[])
     return ResponseOutputMessage(id="m1", type="message", role="assistant", status="completed", content=[content])
 

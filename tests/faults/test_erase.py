@@ -161,7 +161,7 @@ def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_
 
 
 def test_50_a_failing_disk_changes_nothing_or_is_ended_later(base: Ready, scale: Scale) -> None:
-    """An error at the N-th operation is a memfs error; the next erase or opening comes to the end."""
+    """An error at the N-th operation is a memfs error; the next erase or opening finishes it."""
     changing, _ = points(base)
     for number in spread(changing, scale(3, 150)):
         ready = base.again()

@@ -309,7 +309,7 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World, scale: C
 
 
 def test_27_a_write_taken_back_leaves_no_file_that_passes_for_a_persons(world: World) -> None:
-    """What a write that failed left under a temporary name goes before its record does (faults rows 21 and 27)."""
+    """What a write that failed left under a temporary name is removed before its record is (faults rows 21 and 27)."""
     workspace = world.open()
     path = world.root / workspace.store.put(item("kept", "first")).path
     refused: list[str] = []

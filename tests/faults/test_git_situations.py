@@ -245,7 +245,7 @@ def test_40_inside_a_git_hook_the_hooks_index_is_untouched(
 
 
 def test_42_after_amend_and_gc_pending_writes_go_to_the_new_tip(opened: Opened, git: Git) -> None:
-    """Rewritten history is read afresh; what a lost revision held is said to be unavailable, data is intact."""
+    """Rewritten history is read afresh; what a lost revision held is reported as unavailable, data is intact."""
     workspace = opened()
     root = workspace.root
     remember(workspace, "a")

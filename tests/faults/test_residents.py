@@ -151,7 +151,7 @@ main()
 def test_a_write_whose_child_is_killed_or_stopped_happens_once(
     forked: Path, root: Path, resident: int, scale: Scale, figures: Callable[..., None], ask: Asked
 ) -> None:
-    """At any moment, also where it goes on before it is given up: it is stored once, or said to be uncertain."""
+    """At any moment, also where it goes on before it is given up: it is stored once, or reported as uncertain."""
     points = scale(12, 300)
     asked = {"killed": 0, "stopped": 0}
     for point in range(points):

@@ -1,4 +1,4 @@
-"""How many errors of one file are put in words."""
+"""How many errors of one file are described."""
 
 from __future__ import annotations
 

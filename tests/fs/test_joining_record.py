@@ -1,4 +1,4 @@
-"""Journal records of merges: they name the other line, and records without one read as ever."""
+"""Journal records of merges: they name the other line, and records without one read as before."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_dropping_starts_a_new_generation_and_keeps_the_rest(tmp_path: Path) -> 
 
 
 def test_dropping_records_hides_no_news(tmp_path: Path) -> None:
-    """News stay complete across generations, or are said to be incomplete."""
+    """News stay complete across generations, or are reported as incomplete."""
     journal, attentive, sleepy = (Journal(tmp_path / "journal") for _ in range(3))
     journal.append([operation("a")])
     assert attentive.news() == sleepy.news() == {"ContextMemory/a.yaml"}

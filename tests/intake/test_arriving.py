@@ -213,7 +213,7 @@ def test_an_invalid_file_is_named(opened: Opened) -> None:
 
 
 def test_a_write_at_the_same_moment_is_looked_at_again(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another process was quicker, the import decides again, and gives up only after some tries."""
+    """Where another process came first, the import decides again, and gives up only after some tries."""
     workspace = opened()
     taking = arriving_in(workspace)
     real, calls = workspace.store.carry_out, []

@@ -15,7 +15,7 @@ def _item(workspace: Workspace, name: str) -> MemoryItem:
 
 
 def test_both_gives_the_superseded_one_its_status_back(opened: Callable[..., Workspace]) -> None:
-    """Neither replaces the other any more; what a third one replaced stays replaced (P7)."""
+    """Neither replaces the other any longer; what a third one replaced stays replaced (P7)."""
     workspace = opened()
     for name, status in (("five", "accepted"), ("nine", ""), ("seven", "")):
         workspace.store.put(MemoryItem(f"The timeout is {name} seconds.", "semantic", id=name, status=status))

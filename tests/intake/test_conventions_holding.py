@@ -57,7 +57,7 @@ def test_18_only_what_people_vouch_for_replaces_what_people_agreed_on(opened: Op
 
 
 def test_what_does_not_hold_itself_replaces_nothing(opened: Opened) -> None:
-    """A proposal is not agreed on yet, and what has expired holds no more (P3)."""
+    """A proposal is not agreed on yet, and what has expired no longer holds (P3)."""
     workspace = opened()
     for item in (
         convention("times"),

@@ -69,7 +69,7 @@ def test_every_language_with_cues_has_labelled_messages() -> None:
 
 @pytest.mark.parametrize("language", language_names())
 def test_every_cue_can_be_read(language: str) -> None:
-    """Each list compiles, names only fragments that there are, and holds no empty row (D3)."""
+    """Each list compiles, names only fragments that exist, and holds no empty row (D3)."""
     found, tables = cues(language), tomllib.loads(language_text(language))
     inner = (f"{name}.{key}" for name, rows in tables.items() for key, row in rows.items() if isinstance(row, dict))
     for table in (*tables, *inner):

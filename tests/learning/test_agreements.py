@@ -31,7 +31,7 @@ def holding(workspace: Workspace) -> list[str]:
 
 
 def test_a_proposal_holds_nowhere_until_it_is_accepted(workspace: Workspace, git: Git) -> None:
-    """With owner, scope and reasons, one commit; nothing that it is to replace goes before it is accepted (K8)."""
+    """With owner, scope and reasons, one commit; what it is to replace stays until it is accepted (K8)."""
     made = workspace.sources.agreements.propose(
         "Indent with four blanks.",
         title="Four blanks",
@@ -86,7 +86,7 @@ def test_what_cannot_be_proposed(workspace: Workspace) -> None:
 
 
 def test_two_proposals_of_one_name_are_two(workspace: Workspace) -> None:
-    """An id is made of the title; where that is taken, another one is."""
+    """An id is made from the title; where that is taken, another one is."""
     first = workspace.sources.agreements.propose("One.", title="Blanks")
     second = workspace.sources.agreements.propose("Two.", title="Blanks")
     assert first.id == "blanks"

@@ -82,7 +82,7 @@ def test_nothing_to_learn_from(opened: Opened, facts: dict[str, Any]) -> None:
 
 
 def test_the_outcome_teaches_too(opened: Opened) -> None:
-    """An outcome in words is read as a note is (M4)."""
+    """An outcome as text is read as a note is (M4)."""
     workspace = opened()
 
     (item,) = extract_learnings(

@@ -126,7 +126,7 @@ def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> Non
 
 
 def test_a_found_pattern_becomes_reusable_knowledge_once(workspace: Workspace) -> None:
-    """``pattern_detected`` makes one item that says the pattern in words, no matter how often it is raised (M4)."""
+    """``pattern_detected`` makes one item that states the pattern as text, no matter how often it is raised (M4)."""
     for _ in range(3):
         workspace.behaviours.fire("pattern_detected", {"pattern": pattern(), "found": True})
     workspace.behaviours.fire("pattern_detected", {"pattern": pattern(), "found": False})

@@ -290,7 +290,7 @@ def test_a_question_that_means_nothing_known_finds_nothing(workspace: Workspace)
 
 
 def test_neighbours_in_a_talk_lend_of_their_meaning(workspace: Workspace) -> None:
-    """The answer beside the question that means the like gains (M5)."""
+    """The answer beside the question with a similar meaning gains (M5)."""
     for number, line in enumerate(["Do you own a car?", "Yes, since May", "Lunch was late", "It rained"]):
         origin = Origin(session="s", sequence=number)
         workspace.store.put(MemoryItem(line, "conversation", id=f"l{number}", origin=origin))

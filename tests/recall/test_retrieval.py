@@ -155,7 +155,7 @@ def test_several_questions_see_one_state(opened: Opened, monkeypatch: pytest.Mon
 
 
 def test_a_file_that_changed_is_looked_at_again(opened: Opened) -> None:
-    """A batch gives no text that its file does not hold any more (C5)."""
+    """A batch gives no text that its file no longer holds (C5)."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("apple pie", id="a"))
     answers = workspace.recaller.search_many(["apple"])

@@ -114,7 +114,7 @@ def test_one_agent_cannot_push_its_own_memory_far() -> None:
 
 
 def test_what_is_learned_fades() -> None:
-    """Where people come to use something else, that counts in the end."""
+    """Where people begin to use something else, that counts in the end."""
     turned = [line._replace(reasons={}) if line.way == "recall" else line for line in answers(9, "new")]
     before = learned(answers(10, "used"))
     after = learned([*answers(10, "used"), *turned])

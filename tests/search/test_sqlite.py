@@ -40,7 +40,7 @@ def test_what_is_added_bit_by_bit_is_found_as_what_is_added_at_once(tmp_path: Pa
 
 
 def test_what_was_replaced_is_not_found_by_what_it_said(tmp_path: Path) -> None:
-    """Its old terms stay in the file under a number that is nobody's any more, in this process and the next."""
+    """Its old terms stay in the file under a number that is no longer used, in this process and the next."""
     index = SqliteIndex(tmp_path)
     index.add([item("one", "an anvil"), item("two", "a barn")])
     index.flush()

@@ -161,7 +161,7 @@ def test_a_file_that_somebody_spoilt_is_made_again(opened: Opened, damage: bytes
 
 
 def test_a_document_that_cannot_be_read_is_counted_and_looked_at_again(opened: Opened) -> None:
-    """One spoilt output leaves the others; once it is put right, the entry is made again (S12)."""
+    """One damaged output leaves the others; once it is fixed, the entry is made again (S12)."""
     workspace = opened()
     work(workspace.states, 1)
     good = on_disk(workspace)

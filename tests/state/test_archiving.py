@@ -126,7 +126,7 @@ def test_one_flipped_bit_anywhere_in_the_payload_is_found(opened: Opened) -> Non
 
 
 def test_neither_payload_nor_history_is_a_clear_error(opened: Opened) -> None:
-    """A document that nobody can give back any more says so, with what to do (S18)."""
+    """A document that can no longer be given back says so, with what to do (S18)."""
     workspace = opened()
     iteration(workspace, 1)
     archive(workspace, 1)

@@ -30,7 +30,7 @@ FLOATS = st.floats(-1e6, 1e6)
 
 @given(st.lists(st.lists(FLOATS, max_size=8), max_size=5))
 def test_a_summary_of_summaries_is_that_of_all_values(lists: list[list[float]]) -> None:
-    """What iterations come to can be worked out from their entries alone (S12)."""
+    """The totals of iterations can be computed from their entries alone (S12)."""
     whole, parts = summary(value for values in lists for value in values), combined(map(summary, lists))
     assert whole[0] == parts[0]
     assert parts[1] == pytest.approx(whole[1], rel=1e-6, abs=1e-3)
@@ -72,7 +72,7 @@ def test_figures_are_found_by_dotted_name() -> None:
 
 
 def test_metrics_of_an_output_come_from_metadata_and_what_it_made() -> None:
-    """Metadata goes before the primary output where both name a figure (S11)."""
+    """Metadata wins over the primary output where both name a figure (S11)."""
     results = {"primary_output": {"gain": 1, "text": "x", "deep": {"n": 3}}, "metadata": {"gain": 2, "novelty": 0.4}}
     assert metrics_of(results) == {"gain": 2.0, "novelty": 0.4}
     assert metrics_of({"primary_output": "a text"}) == {}

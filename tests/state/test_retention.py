@@ -128,7 +128,7 @@ def test_archives_are_deleted_only_where_the_policy_says_so(opened: Opened) -> N
 
 
 def test_erasing_a_document_reaches_the_archives(opened: Opened) -> None:
-    """An archived document that is erased is in no payload any more; the others are read from history (S18)."""
+    """An archived document that is erased is no longer in any payload; the others are read from history (S18)."""
     workspace = opened()
     paths = iteration(workspace, 1)
     before = contents(workspace, paths)

@@ -90,7 +90,7 @@ def test_a_range_reaches_over_iterations_and_has_all_of_it(workspace: Workspace)
 
 
 def test_iterations_are_chosen_by_number(workspace: Workspace) -> None:
-    """``iterations`` gives exactly these, and names those that there are not (S3)."""
+    """``iterations`` gives exactly these, and names those that do not exist (S3)."""
     found = workspace.states.retrieval.retrieve("full", iterations=[2, 9])
     assert ids(found) == [f"H 2-{place}" for place in range(5)]
     assert found.content.agent_states["Judge"]["internal_state"]["iteration"] == 2

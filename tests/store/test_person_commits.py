@@ -204,7 +204,7 @@ def test_a_removal_that_a_person_committed_waits_no_more(project: Workspace, git
 
 
 def test_nothing_is_let_go_of_in_the_middle_of_a_merge(project: Workspace, git: Git) -> None:
-    """While a person is at it, HEAD is not final."""
+    """While a person is at work, HEAD is not final."""
     path = put(project, "The port is 8080")
     commit(project, git, path)
     put(project, "The port is 9090")

@@ -66,7 +66,7 @@ def test_an_identical_write_on_another_branch_is_recorded_too(opened: Opened, gi
 
 
 def test_x_y_x_within_a_second_ends_as_x(opened: Opened, git: Git) -> None:
-    """A repeated write is not taken for a repeated commit."""
+    """A repeated write is not a repeated commit."""
     workspace = opened(history__commit="each")
     for text in ("X", "Y", "X"):
         path = remember(workspace, "p", text)

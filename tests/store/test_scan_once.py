@@ -72,7 +72,7 @@ def test_p1_a_warning_looks_at_the_files_once(looks: tuple[Workspace, list[str]]
 
 
 def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To bring the index in step and to compare with git takes one walk, whatever is there (design 14)."""
+    """Updating the index and comparing with git take one walk, whatever is there (design 14)."""
     workspace = opened()
     store, walked = workspace.store, list[str]()
     stored = store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))

@@ -123,7 +123,7 @@ def test_an_expectation_is_read_as_people_write_it() -> None:
 
 
 def test_settings_and_files_that_cannot_be_read(workspace: Workspace, git: Git) -> None:
-    """A commit whose settings are broken is passed over, and said to be in the way where it may have done it."""
+    """A commit whose settings are broken is passed over, and reported where it may be the one."""
     root = workspace.root
     tag(workspace, "start")
     put(workspace, "fine", "All is fine.")

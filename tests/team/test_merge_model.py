@@ -107,7 +107,7 @@ class History:
             self.log.append(f"{clone.root.name}: forget {name}")
 
     def remember(self, clone: Clone) -> None:
-        """A name out of few: two clones come to remember the same one, in the same words or in others."""
+        """A name out of few: two clones will remember the same one, in the same words or in others."""
         name = f"n{self.rng.randrange(6)}"
         if name not in self.items(clone):
             path = f"{MEMORIES}/{self.rng.choice(FOLDERS[:2])}/{name}.yaml"

@@ -207,7 +207,7 @@ def test_it_stays_within_its_size_and_age(tmp_path: Path) -> None:
 
 
 def test_invalid_lines_are_passed_over(log: ServedLog, tmp_path: Path) -> None:
-    """A line that was cut short, or that somebody wrote into the file, spoils no other (B2)."""
+    """A line that was cut short, or that somebody wrote into the file, damages no other (B2)."""
     log.note("recall", ["a"], NOON)
     path = tmp_path / "git/memfs/key" / FOLDER / "log.jsonl"
     with path.open("ab") as file:

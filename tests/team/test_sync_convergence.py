@@ -148,7 +148,7 @@ class Team:
         os.waitpid(pid, 0)
 
     def rest(self) -> None:
-        """Everybody syncs until nothing moves any more."""
+        """Everybody syncs until nothing changes."""
         for _ in range(3):
             if not [
                 done for clone in self.clones if (done := clone.teams.syncer.sync(edits=True)).joined or done.pushed

@@ -20,7 +20,7 @@ EDITED = "ContextMemory/memories/semantic/2026-01/half-done.yaml"
 
 @pytest.fixture
 def ada(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, git: Git) -> Path:
-    """A workspace in step with a remote, with an edit that is not committed, and a commit that the remote lacks."""
+    """A workspace in sync with a remote, with an edit that is not committed, and a commit that the remote lacks."""
     pristine = tmp_path_factory.getbasetemp() / "pristine-edits"
     if not pristine.exists():
         _begin(pristine, git)

@@ -80,7 +80,7 @@ def test_the_first_sync_fills_an_empty_remote(site: Site) -> None:
 
 
 def test_nothing_to_do_talks_once_and_changes_nothing(site: Site) -> None:
-    """A sync of what is in step only asks the remote for its branches."""
+    """A sync of what is in sync only asks the remote for its branches."""
     sync(site.ada)
     done = sync(site.ada)
     assert (done.pushed, done.ahead, done.joined, done.rounds) == (False, 0, None, 1)
@@ -262,7 +262,7 @@ def test_39_the_git_of_a_killed_sync_moves_nothing_back(site: Site, tmp_path: Pa
 
 
 def test_what_was_seen_and_is_gone_altogether_was_erased(site: Site) -> None:
-    """Where only the note has a commit that is not here any more, history was rewritten (row 50)."""
+    """Where only the note has a commit that is no longer here, history was rewritten (row 50)."""
     sync(site.ada)
     seen = RemoteHistory(site.ada.repository)
     for gone in (site.tip(), "1" * 40):

@@ -75,7 +75,7 @@ def test_a_program_that_changes_words_vouches_only_where_it_says_so(workspace: W
 
 @pytest.mark.parametrize("changes", [{"tags": ("x",)}, {"trust": "reviewed"}, None], ids=["tag", "review", "removal"])
 def test_changing_an_agents_item_is_not_in_that_agents_name(workspace: Workspace, git: Any, changes: Any) -> None:
-    """A tag, a review or a removal is committed as the person's, not in the name of whom the item is of (B2)."""
+    """A tag, a review or a removal is committed as the person's, not in the name of the item's author (B2)."""
     if changes is None:
         workspace.store.delete("port")
     else:
