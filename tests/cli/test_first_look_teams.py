@@ -12,7 +12,7 @@ from .conftest import Memfs, git
 
 @pytest.fixture
 def server(tmp_path: Path, root: Path) -> Path:
-    """A bare repository made without a word about its branch, as the workspace's remote."""
+    """A bare repository made without naming its branch, as the workspace's remote."""
     server = tmp_path / "server.git"
     subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=master", str(server)], check=True)
     git(root, "remote", "add", "origin", str(server))

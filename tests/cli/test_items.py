@@ -153,7 +153,7 @@ def test_show_prints_lists_and_mappings_readably(root: Path, memfs: Memfs) -> No
 
 
 def test_list_shows_a_person_the_newest_hundred(memfs: Memfs) -> None:
-    """A long list is cut with a word on how many more there are; --limit and --json give them."""
+    """A long list is cut with a note of how many more there are; --limit and --json give them."""
     lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(103))
     memfs("import", "-", stdin=lines)
     ran = memfs("list")

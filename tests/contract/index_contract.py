@@ -181,7 +181,7 @@ class IndexContract:
             again.close()
 
     def test_terms_are_reported_by_their_beginning(self, index: Index) -> None:
-        """So that a slip of the finger can be distinguished from a word."""
+        """So that a typo can be distinguished from a word."""
         index.add([item("one", "violin viola cello"), item("two", "vio")])
         assert set(index.terms("vio")) == {"violin", "viola", "vio"}
         assert set(index.terms("x")) == set()

@@ -80,7 +80,7 @@ def _pages() -> Iterator[str]:
 
 
 def _same(text: str) -> str:
-    """What was printed, without what differs from one run to the next: names by chance, times, folders, processes."""
+    """What was printed, without what differs from one run to the next: random names, times, folders, processes."""
     text = re.sub(r"memfs: \d+ commits? left.*\n", "", text)  # of two in the middle the hash decides
     text = re.sub(r" and \d+ of sessions under way", "", text)  # a resident learns from a session a moment later
     named = re.sub(r"[0-9a-f]{7,64}|-([0-9a-z]{6}|[0-9a-z]{16})\b", "#", text)

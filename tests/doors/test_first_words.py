@@ -94,7 +94,7 @@ def test_status_reports_what_waits(
 
 # -- to a model -----------------------------------------------------------------------------------------------------
 def test_a_long_session_costs_an_entry_little() -> None:
-    """P1: programs name sessions by 36 characters of chance."""
+    """P1: programs name sessions by 36 random characters."""
     assert origin_of(Origin(agent="a", session="s1")) == "agent a, session s1"
     long = "3f0c2a4e-9d0b-4a55-8a37-0f6c7c1d2e3f"
     assert origin_of(Origin(agent="a", session=long)) == "agent a"

@@ -372,7 +372,7 @@ def test_a_fault_of_our_own_is_reported_and_not_raised(program: Program, monkeyp
 
 
 def test_an_agent_that_is_named_is_given_its_feedback(program: Program, workspace: Workspace) -> None:
-    """S5: the meta-review's word to a sort of agent comes at the start of its session, and that of others does not."""
+    """S5: the meta-review's feedback for a kind of agent comes at the start of its session, no other."""
     workspace.states.iterations.start(1)
     critique = {"agent_feedback": {"Scout": ["look wider"]}}
     workspace.states.recorder.meta_review({"iteration_number": 1, "critique": critique, "research_overview": {}})

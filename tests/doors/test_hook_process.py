@@ -243,7 +243,7 @@ def test_an_event_that_is_answered_imports_nothing_slow(workspace: Workspace, na
 
 
 def test_a_program_waits_longer_than_a_hook_takes() -> None:
-    """C6: the limits of ours end before those that are installed, or an event would be cut off without a word."""
+    """C6: the limits of ours end before those that are installed, or an event would be cut off silently."""
     most = {name: limit if name in MAKES_NONE else max(limit, MAKING_LIMIT) for name, limit in LIMITS.items()}
     assert {one.name: one.seconds > most[one.name] for one in HANDLERS} == dict.fromkeys(LIMITS, True)
 

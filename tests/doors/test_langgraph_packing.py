@@ -161,7 +161,7 @@ def test_the_classes_of_a_value_are_known_before_it_is_made() -> None:
     ],
 )
 def test_an_edit_that_makes_no_value_is_reported(kept: Any) -> None:
-    """A person changed the file into what stands for nothing: a content error with a remedy, nothing else."""
+    """A person changed the file into what represents nothing: a content error with a remedy, nothing else."""
     with suppress(ContentError):
         types_in(kept)
     with pytest.raises(ContentError) as caught:

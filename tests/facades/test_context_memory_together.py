@@ -65,7 +65,7 @@ def test_agents_of_one_thread_say_what_they_read(two: tuple[ContextMemory, Conte
 
 
 def test_a_contradiction_is_named_in_the_acknowledgement(two: tuple[ContextMemory, ContextMemory]) -> None:
-    """The last writer's value stands, and the record has the other."""
+    """The last writer's value is kept, and the record has the other."""
     first, second = two
     first.store_hypothesis({"id": "h", "state": "new"})
     read = hypothesis(second)

@@ -101,7 +101,7 @@ def test_a_custom_review_orders_answers(opened: Open, review: type[AgentReview])
 
 
 def test_a_review_that_fails_leaves_the_order_as_it_was(opened: Open) -> None:
-    """A judge that raises is left out like any other: the answer stands (C4, D7)."""
+    """A judge that raises is left out like any other: the answer counts (C4, D7)."""
     workspace = opened()
     for text in ("paint the shed", "paint the fence"):
         workspace.store.put(MemoryItem(text, "semantic"))

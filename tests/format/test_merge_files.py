@@ -57,7 +57,7 @@ def test_k4_what_each_side_changed_is_in_the_result() -> None:
 
 
 def test_k4_what_cannot_be_joined_is_in_the_item_as_a_conflict() -> None:
-    """The later version's value stands; the other one is kept beside it, with who wrote it and when they met."""
+    """The later version's value wins; the other one is kept beside it, with who wrote it and when they met."""
     base = "title: a\ncontent: |\n  x\n  y\n  z\nupdated: '2026-03-01'\n"
     ours = base.replace("title: a", "title: ours").replace("  y\n", "  Y\n").replace("03-01", "03-02")
     theirs = base.replace("title: a", "title: theirs").replace("  y\n", "  why\n").replace("03-01", "03-03")
@@ -163,7 +163,7 @@ def test_k4_an_edit_wins_over_a_removal_and_says_so() -> None:
 
 
 def test_k4_a_preferred_side_wins_in_all_that_clashes() -> None:
-    """For undoing: ours wins whatever the times say, and its removals stand, too (B3)."""
+    """For undoing: ours wins whatever the times say, and its removals count, too (B3)."""
     base = "title: a\nstatus: open\nupdated: 2026-03-01\nimportance: 3\n"
     ours = "title: ours\nupdated: 2026-03-01\nimportance: 3\n"
     theirs = "title: theirs\nstatus: done\nupdated: 2026-03-09\nimportance: 1\n"
@@ -204,7 +204,7 @@ def test_k4_counters_of_a_rule_count_what_both_counted() -> None:
 
 # -- always valid -------------------------------------------------------------------------------------------------
 def test_k4_what_is_too_much_together_leaves_the_later_versions_value() -> None:
-    """Two valid lists of tags whose union is too long: one stands, the other is a conflict."""
+    """Two valid lists of tags whose union is too long: one wins, the other is a conflict."""
     base = "title: a\ntags: [z]\n"
     ours = base.replace("[z]", f"[{', '.join(f'o{n}' for n in range(200))}]") + "updated: 2026-03-02\n"
     theirs = base.replace("[z]", f"[{', '.join(f't{n}' for n in range(200))}]") + "status: done\n"
@@ -390,7 +390,7 @@ def test_k4_what_was_pruned_is_joined_as_an_item_of_its_kind() -> None:
 
 # -- documents ----------------------------------------------------------------------------------------------------
 def test_b3_state_documents_are_joined_by_their_rules() -> None:
-    """Counters add up, the later document's value stands where one must, and the caller gets the conflict to record."""
+    """Counters add up, the later document's value wins where one must, and the caller gets the conflict to record."""
     base = {"id": "h", "wins": 1, "matches": 2, "state": "new", "timestamp": "2026-03-01T10:00:00Z"}
     ours = {**base, "wins": 2, "matches": 3, "state": "good", "timestamp": "2026-03-01T11:00:00Z"}
     theirs = {**base, "wins": 2, "matches": 4, "state": "bad", "timestamp": "2026-03-01T12:00:00Z", "parents": ["g"]}

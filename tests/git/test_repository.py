@@ -462,7 +462,7 @@ def test_objects_of_another_kind_are_unavailable(world):
 # -- names (row 13) -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["\ud800", "ContextMemory/\ud800.yaml", "ContextMemory/\udfff/x.yaml"])
 def test_row_13_names_that_no_file_can_have_are_refused(world, name):
-    """A lone surrogate that stands for no byte is a typed error wherever a path or a revision is asked for."""
+    """A lone surrogate that represents no byte is a typed error wherever a path or a revision is asked for."""
     repository = world.repository
     for question in (
         lambda: repository.read("HEAD", name),

@@ -276,7 +276,7 @@ def meanwhile(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, **change: A
 def test_an_edit_of_the_same_moment_is_kept_by_a_decision(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not part of the question stays as somebody else just made it, and the decision stands (P7)."""
+    """What is not part of the question stays as somebody else just made it, and the decision is kept (P7)."""
     meanwhile(workspace, monkeypatch, tags=("api",))
     workspace.conflicts.resolve("five", "nine", keep="nine")
     five = workspace.store.get("five")

@@ -363,7 +363,7 @@ def test_only_the_newest_episodes_are_looked_at(opened: Opened, monkeypatch: pyt
 
 
 def test_a_rule_whose_id_a_person_gave_away_is_not_learned(opened: Opened, tmp_path: Path) -> None:
-    """What a person made of it stays, and the analysis goes on without a word (P4)."""
+    """What a person made of it stays, and the analysis goes on silently (P4)."""
     first, workspace = opened(), opened(tmp_path / "other")
     taken = learned(first).id
     workspace.store.put(MemoryItem("Mine.", "semantic", id=taken))

@@ -147,7 +147,7 @@ def test_a_brief_store_finds_nearly_what_the_other_finds(store: VectorStore) -> 
 
 @pytest.mark.parametrize("brief", [False, True], ids=["", "brief"])
 def test_what_all_vectors_have_in_common_does_not_count(store: VectorStore, brief: bool) -> None:
-    """Less their mean, what is near is told apart from what is far; what is like the best is a little nearer."""
+    """Less their mean, what is near is separated from what is far; what is like the best is a little nearer."""
     known = {"a": [9.0, 1, 0, 0], "b": [9.0, 0, 1, 0], "c": [9.0, 0, -1, 0], "d": [9.0, -1, 0, 0]}
     store = brief_store(known) if brief else store
     store.take({key: array("f", vector).tobytes() for key, vector in known.items()})
@@ -225,6 +225,6 @@ def test_where_the_disk_takes_no_file_none_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_row_that_makes_no_sense_is_left_out(store: VectorStore) -> None:
-    """A vector of another length cannot stand beside the others (M5)."""
+    """A vector of another length cannot be kept beside the others (M5)."""
     store.take({"a": store.packed([1.0, 0.0]), "b": b"\0\0\x80\x3f\1"})
     assert near(store, [1, 0], threshold=-1) == [("a", 1.0)]

@@ -114,7 +114,7 @@ def test_diversity_is_worked_out_where_nobody_reports_it(opened: Opened) -> None
 
 
 def test_what_the_supervisor_reports_counts(opened: Opened) -> None:
-    """agent_effectiveness of the latest state update stands for agents that report nothing (S11)."""
+    """agent_effectiveness of the latest state update is used for agents that report nothing (S11)."""
     workspace = opened()
     for number, rate in ((1, 0.2), (2, 0.4)):
         workspace.states.iterations.start(number)
@@ -184,7 +184,7 @@ def test_feedback_is_marked_at_its_iteration(opened: Opened) -> None:
 
 
 def test_an_agent_that_a_review_abbreviates_is_found_by_either_name(opened: Opened) -> None:
-    """What an agent stores counts before what a review calls it (S11)."""
+    """What an agent stores wins over what a review calls it (S11)."""
     workspace = opened()
     workspace.states.iterations.start(1)
     output(workspace, "Evolution Agent", "t", "text")

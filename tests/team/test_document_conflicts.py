@@ -45,7 +45,7 @@ def decide(workspace: Workspace, path: str, *, take: bool) -> None:
 
 
 def test_what_gave_way_is_shown_with_both_values(workspace: Workspace) -> None:
-    """Document, field, the value that stands and the one that does not, and who wrote last (P7)."""
+    """Document, field, the value that was kept and the one that was not, and who wrote last (P7)."""
     found = clash(workspace)
 
     assert (found.document, found.iteration, found.by) == (DOCUMENT, 1, "R")

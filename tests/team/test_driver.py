@@ -45,7 +45,7 @@ def test_independent_edits_join_without_a_conflict(joining: Two) -> None:
 
 
 def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> None:
-    """Where both change one field, git merges, one value stands, the other is kept, and everybody sees it (B3)."""
+    """Where both change one field, git merges, one value wins, the other is recorded, and everybody sees it (B3)."""
     ada, bo = joining
     ada.edit("title: Deploy target", "title: Where we deploy")
     bo.edit("title: Deploy target", "title: Where to deploy")
@@ -148,7 +148,7 @@ def test_a_contradiction_in_a_context_stops_git(joining: Two, memfs: Memfs) -> N
 
 
 def test_a_merge_of_memfs_names_what_it_did_not_keep(joining: Two) -> None:
-    """What sync joins cannot stop half-way: the later value stands, and the result names the other (B3)."""
+    """What sync joins cannot stop half-way: the later value wins, and the result names the other (B3)."""
     ada, bo = joining
     ada.edit("staging", "vienna\n  zone: a", CONTEXT)
     bo.edit("staging", "linz\n  zone: b", CONTEXT)
@@ -297,7 +297,7 @@ def test_check_names_a_missing_driver_and_init_installs_it(clones: Two, memfs: M
 
 
 def test_check_fix_adds_what_is_missing(clones: Two, memfs: Memfs) -> None:
-    """Attributes of a workspace that knew no driver get its lines below their own; a person's choice stands."""
+    """Attributes of a workspace that knew no driver get its lines below their own; a person's choice is kept."""
     ada, _ = clones
     name = "ContextMemory/.gitattributes"
     ada.write("# mine\n* -text -filter -ident -working-tree-encoding", name)

@@ -120,7 +120,7 @@ def test_both_sides_doing_the_same_still_joins_the_lines(pair: Pair) -> None:
 
 
 def test_a_contradiction_is_recorded_in_the_item(pair: Pair) -> None:
-    """Of two values that cannot be joined one stands, and the other is in the merge commit itself (B3)."""
+    """Of two values that cannot be joined one wins, and the other is in the merge commit itself (B3)."""
     change(pair.ours, title="Ours")
     change(pair.theirs, title="Theirs")
     done = pair.merge()
@@ -313,7 +313,7 @@ def test_a_commit_that_is_not_here_is_refused(pair: Pair) -> None:
 
 
 def test_sums_follow_a_merge_and_cannot_undo_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is summed up of both sides is remade; where that fails the merge stands, and the failure is named (B3)."""
+    """What is summed up of both sides is remade; where that fails the merge is kept, and the failure is named (B3)."""
     asked: list[object] = []
 
     def fails(changed: object) -> None:

@@ -326,7 +326,7 @@ def test_what_one_changed_and_changed_back_is_not_a_conflict(workspace: Workspac
 
 
 def test_what_is_written_in_anothers_name_is_the_writers(workspace: Workspace, write: Write) -> None:
-    """A commit's signer counts before what the item says of itself: nobody's memory goes by naming another (B2)."""
+    """A commit's signer wins over what the item says of itself: nobody's memory goes by naming another (B2)."""
     write("keys", GOOD, origin=BAD, content="Rotate the keys in May")
     assert workspace.history.log(limit=1)[0].trailers["Memfs-Agent"] == ("planner",)
     assert undo(workspace, session="bad-1").files == ()

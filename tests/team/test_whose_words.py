@@ -59,7 +59,7 @@ def test_an_agent_raises_no_trust_and_lowers_none_by_a_tag(workspace: Workspace)
 
 
 def test_a_person_may_vouch_for_new_words_of_an_agent(workspace: Workspace) -> None:
-    """What is said on purpose stands: other words, their writer, and who looked through them."""
+    """What is set on purpose is kept: other words, their writer, and who looked through them."""
     vouched = held(workspace, "deploy").replace(content="by the agent", origin=CODER, trust="reviewed")
     assert workspace.store.put(vouched).trust == "reviewed"
 
