@@ -78,10 +78,7 @@ def find(data: bytes, name: str) -> FoundBlock | None:
             raise _damaged(data, found[1].start(), name, f"the {word} mark of memfs's block is here again")
     if not begins or not ends or ends[0].start() < begins[0].end():
         raise _damaged(data, marks[0].start(), name, "this mark of memfs's block has no counterpart")
-    return _block(data, begins[0], ends[0])
-
-
-def _block(data: bytes, begin: re.Match[bytes], end: re.Match[bytes]) -> FoundBlock:
+    begin, end = begins[0], ends[0]
     facts = _BEGIN.fullmatch(begin[0].rstrip())
     assert facts is not None  # it was looked for by this pattern
     inside = data[_line_end(data, begin.end()) : end.start()].replace(b"\r\n", b"\n")

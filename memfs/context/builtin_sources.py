@@ -95,7 +95,8 @@ class StoreSource(ABC):
 
     async def get_context(self, state: StateSnapshot) -> str | None:
         """The same as text; "" without any."""
-        return self._text(self._selection(await awaited(self._ask(state))))
+        selection = self._selection(await awaited(self._ask(state)))
+        return str(selection) or (None if self.layer == Delivery.TRIGGERED else "")  # as the seed has such a source say
 
     @abstractmethod
     def _ask(self, state: StateSnapshot) -> Any:
@@ -104,10 +105,6 @@ class StoreSource(ABC):
     @abstractmethod
     def _selection(self, found: Any) -> ContextSelection:
         """What of an answer is delivered."""
-
-    def _text(self, selection: ContextSelection) -> str | None:
-        """Without any, what the seed has a source of this layer say."""
-        return str(selection) or (None if self.layer == Delivery.TRIGGERED else "")
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
@@ -194,10 +191,10 @@ class FeedbackMemory(StoreSource):
 
     async def get_context(self, state: StateSnapshot) -> str | None:
         """The feedback as text, and recorded as given; "" without any."""
-        text = await super().get_context(state)
-        if text:
+        found = self._selection(await awaited(self._ask(state)))
+        if found.entries:
             self.given(state)
-        return text
+        return "\n".join(entry.text for entry in found.entries)
 
     def given(self, state: StateSnapshot) -> None:
         """Record that the agent has it; who only looks, or has no room for it, gives nothing."""
@@ -216,9 +213,6 @@ class FeedbackMemory(StoreSource):
         number = getattr(found, "from_iteration", None)
         origin = "" if number is None else f"meta-review of iteration {number}"
         return ContextSelection(entries=(ContextEntry(text=found.text.strip(), trust="agent", origin=origin),))
-
-    def _text(self, selection: ContextSelection) -> str | None:
-        return "\n".join(entry.text for entry in selection.entries)
 
 
 EPISODIC_HEADING = "Past issues with similar context:"

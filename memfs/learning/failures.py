@@ -96,15 +96,18 @@ class RuleEvidence:
         """The episodes in whose situation a rule applies, oldest first."""
         places = set(self._sharing_words(rule))
         for glob in rule.files:
-            places.update(self._touching(glob))
+            part = literal_part(glob if is_wild(glob) else glob.rpartition("/")[2])  # it may be written from further up
+            for file, touching in self._by_file.items():
+                if part in file and situations.means(glob, file):
+                    places.update(touching)
         self.compared += len(places)
-        return [self.rows[place] for place in sorted(places) if situations.fit(self._situation(place), rule, worth)]
-
-    def _situation(self, place: int) -> situations.PreparedSituation:
-        known = self._asked.get(place)
-        if known is None:
-            known = self._asked[place] = situations.asked_again(self.rows[place])
-        return known
+        found = []
+        for place in sorted(places):
+            if place not in self._asked:
+                self._asked[place] = situations.asked_again(self.rows[place])
+            if situations.fit(self._asked[place], rule, worth):
+                found.append(self.rows[place])
+        return found
 
     def _sharing_words(self, rule: TriggerRow) -> Iterable[int]:
         """Episodes that may have enough of a rule's words: of those it needs, all but so many must be there.
@@ -120,13 +123,6 @@ class RuleEvidence:
                 return
             passed += worth(word)
             yield from holders.get(word, ())
-
-    def _touching(self, glob: str) -> Iterable[int]:
-        """Episodes that touched a file a glob may mean."""
-        part = literal_part(glob if is_wild(glob) else glob.rpartition("/")[2])  # a name may be written from further up
-        for file, places in self._by_file.items():
-            if part in file and situations.means(glob, file):
-                yield from places
 
     # -- weighing -----------------------------------------------------------------------------------------------------
     def weigh(
@@ -343,14 +339,19 @@ def look(book: RuleEvidence, known: Collection[str], threshold: int) -> Iterator
     """
     fresh = [row for row in book.rows if has_failed(row) and row.id not in known]
     count, most = 0, book.compared + MOST_COMPARED
-    for group in _alike(fresh):
+    for left in _alike(fresh):
         if book.compared > most:
             return
-        for found in _conditions(book, group, threshold):
-            yield found
+        for _ in range(_ROUNDS):
+            best = _best(book, left, threshold) if len(left) >= LEAST_FAILURES else None
+            if best is None:
+                break
+            yield best
             count += 1
             if count >= MOST_FOUND:
                 return
+            ids = {row.id for row in best.verdict.failures}
+            left = [row for row in left if row.id not in ids]
 
 
 # -- alike ----------------------------------------------------------------------------------------------------------
@@ -375,18 +376,6 @@ def _alike(failures: Iterable[TriggerRow]) -> list[list[TriggerRow]]:
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------
-def _conditions(book: RuleEvidence, group: list[TriggerRow], threshold: int) -> Iterator[FailureCondition]:
-    """The conditions under which failures of a group come together, the best first."""
-    left = group
-    for _ in range(_ROUNDS):
-        best = _best(book, left, threshold) if len(left) >= LEAST_FAILURES else None
-        if best is None:
-            return
-        yield best
-        ids = {row.id for row in best.verdict.failures}
-        left = [row for row in left if row.id not in ids]
-
-
 def _best(book: RuleEvidence, left: Sequence[TriggerRow], threshold: int) -> FailureCondition | None:
     """The condition that is sure enough and explains most; of equals the one that was tried first."""
     fresh = {row.id for row in left}

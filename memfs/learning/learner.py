@@ -186,7 +186,9 @@ class PatternStore:
         detector = self.detector()
         if not words_of(gist(item)):
             return None
-        known = _best(item, [*self._near(item), *self._suggested(keep)], detector)
+        every = self._found("", PATTERN, _KNOWN + 1)  # all, where they are few, which asks the index for less
+        near = self.store.readable(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
+        known = _best(item, [*near, *self._suggested(keep)], detector)
         if known is not None:
             return self._follow(known, item, detector, keep)
         most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
@@ -271,9 +273,11 @@ class PatternStore:
         waiting = self.inbox().get(known.id)
         if keep is Keep.WRITE or waiting is None or waiting.decision:
             return None
-        again = _again(waiting, change(waiting.item), members)
+        item = change(waiting.item)
+        evidence = tuple(dict.fromkeys((*waiting.evidence, *(one.id for one in members))))
+        again = replace(waiting, item=item, count=_occurrences(item), evidence=_evidence(evidence))
         self.inbox().add([again])
-        return again.item
+        return item
 
     def _suggested(self, keep: Keep) -> list[MemoryItem]:
         """The patterns that were suggested: where patterns are written, those that somebody refused."""
@@ -376,11 +380,6 @@ class PatternStore:
                 changed += [written] if written not in (None, pattern) else []
         return rest, changed
 
-    def _near(self, item: MemoryItem) -> list[MemoryItem]:
-        """The patterns that a memory may follow: all, where they are few, which asks the index for less."""
-        every = self._found("", PATTERN, _KNOWN + 1)
-        return self.store.readable(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
-
     # -- the index --------------------------------------------------------------------------------------------------
     def _loaded(self, text: str, kind: str, limit: int) -> list[MemoryItem]:
         return self.store.readable(self._found(text, kind, limit))
@@ -407,12 +406,6 @@ def _disagree(pattern: Pattern, items: Iterable[MemoryItem]) -> bool:
     members = set(pattern.members)
     shown = [item for item in items if item.id in members][-_COMPARED:]
     return all(NeighbourSearch.objection(one, other) for one, other in pairwise(shown))
-
-
-def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:
-    """A suggestion that waits, with what these memories add to it."""
-    evidence = _evidence(tuple(dict.fromkeys((*waiting.evidence, *(one.id for one in members)))))
-    return replace(waiting, item=item, count=_occurrences(item), evidence=evidence)
 
 
 def _evidence(members: tuple[str, ...]) -> tuple[str, ...]:

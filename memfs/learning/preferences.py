@@ -89,16 +89,13 @@ def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
     asked = weights(context[:_LOOKED_INTO]) if context.strip() else {}
     if not asked:
         return items
-    shared = [asked.keys() & set(terms(_text(item))) for item in items]
+    texts = (f"{item.title}\n{gist(item)}\n{' '.join(item.tags)}" for item in items)
+    shared = [asked.keys() & set(terms(text[:_LOOKED_INTO])) for text in texts]
     held = Counter(chain.from_iterable(shared))
     most = _COMMON * len(items) if len(items) >= _FEW else inf
     worth = {term: asked[term] * log(1 + len(items) / many) for term, many in held.items() if many < most}
     fits = [sum(worth.get(term, 0.0) for term in one) for one in shared]
     return [items[place] for place in sorted(range(len(items)), key=lambda place: -fits[place])]
-
-
-def _text(item: MemoryItem) -> str:
-    return f"{item.title}\n{gist(item)}\n{' '.join(item.tags)}"[:_LOOKED_INTO]
 
 
 _SOURCE = "correction"
@@ -433,7 +430,8 @@ class _Reader:
     def _asks(self, text: str) -> bool:
         order = self._cue("order").match(text)
         if order is not None:
-            return not any(map(self._only_points, filter(None, order.groupdict().values())))
+            named = (deed.partition(" ")[2] for deed in order.groupdict().values() if deed)
+            return not any(one and self._cue("pointing").fullmatch(one) for one in named)
         found = self._cue("rule").match(text)
         return not self._reported(found.group()) if found is not None else self._is("personal", text)
 
@@ -441,10 +439,6 @@ class _Reader:
         """Whether a sentence states what holds, which after a refusal sets something right."""
         stated = self._opened(text)
         return self._is("states", stated) and not self._reported(text) and not self._cue("of_the_moment").search(stated)
-
-    def _only_points(self, deed: str) -> bool:
-        _, _, named = deed.partition(" ")
-        return bool(named) and self._cue("pointing").fullmatch(named) is not None
 
     def _reported(self, text: str) -> bool:
         """Whether somebody else says so."""

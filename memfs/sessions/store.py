@@ -344,8 +344,17 @@ class Drain:
         path = self._spool.folder / f"{name}{append_log.SUFFIX}"
         kept = self._spool.folder / f"{name}{spool.SUFFIX}"
         notes = spool.read_notes(kept)
-        if not self._tidied(path, notes, done):
+        try:
+            found = self._spool.look(path)
+        except MemfsError as error:  # the file is none of ours
+            done.refused += (f"events could not be read: {error.message}",)
             return
+        if any((one.end, one.key) == (notes.upto, notes.last) for one in found.events):
+            append_log.take_away(path, notes.upto)  # they were taken before
+        notes.upto, notes.last = 0, ""
+        if found.damaged:
+            done.refused += (f"{len(found.damaged)} damaged lines of events were dropped",)
+            append_log.keep_only(path, lambda _: True)
         most = _fitting(_AT_FIRST, 1.0, min(until - time.monotonic(), 1.0))
         while (began := time.monotonic()) < until:
             found = self._spool.look(path)
@@ -391,21 +400,6 @@ class Drain:
         after.upto, after.last = 0, ""
         done.events += len(taken)
         return after
-
-    def _tidied(self, path: Path, notes: spool.SessionNotes, done: DrainResult) -> bool:
-        """Remove what was taken before, and what cannot be read; false where the file is none of ours."""
-        try:
-            found = self._spool.look(path)
-        except MemfsError as error:
-            done.refused += (f"events could not be read: {error.message}",)
-            return False
-        if any((one.end, one.key) == (notes.upto, notes.last) for one in found.events):
-            append_log.take_away(path, notes.upto)
-        notes.upto, notes.last = 0, ""
-        if found.damaged:
-            done.refused += (f"{len(found.damaged)} damaged lines of events were dropped",)
-            append_log.keep_only(path, lambda _: True)
-        return True
 
     def _end(self, kept: Path, notes: spool.SessionNotes, done: DrainResult) -> None:
         """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.
