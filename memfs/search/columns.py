@@ -358,7 +358,8 @@ class DocumentColumns:
     _sequences = _column("sequence")
     _asks = _column("asks")
     _pinned = _column("pinned")
-    _in_talks = _column("talks")  # numbers of live items with a place in a talk, by session and sequence
+    in_talks = _column("talks")
+    """Numbers of live items with a place in a talk, by session and sequence."""
 
     @cached_property
     def dead(self) -> frozenset[int]:
@@ -424,11 +425,6 @@ class DocumentColumns:
 
     def __len__(self) -> int:
         return len(self._passages)
-
-    @property
-    def has_conversations(self) -> bool:
-        """Whether any item has a place in a talk."""
-        return len(self._in_talks) > 0
 
     # -- stamps -----------------------------------------------------------------------------------------------------
     @cached_property
@@ -528,7 +524,7 @@ class DocumentColumns:
         """The live items at these places of talks."""
         names, codes = self._coded["session"]
         known = {name: code for code, name in enumerate(names)}
-        has_conversations, sequences = self._in_talks, self._sequences
+        in_talks, sequences = self.in_talks, self._sequences
 
         def place_of(number: int) -> tuple[int, int]:
             return codes[number], sequences[number]
@@ -536,9 +532,9 @@ class DocumentColumns:
         found = []
         for session, sequence in dict.fromkeys(places):
             place = known.get(session, -1), sequence
-            at = bisect_left(has_conversations, place, key=place_of)
-            while at < len(has_conversations) and place_of(has_conversations[at]) == place:
-                found.append(has_conversations[at])
+            at = bisect_left(in_talks, place, key=place_of)
+            while at < len(in_talks) and place_of(in_talks[at]) == place:
+                found.append(in_talks[at])
                 at += 1
         return found
 

@@ -25,7 +25,7 @@ from memfs.search import analyzer, terms
 from memfs.search.analyzer import WeightedTerms
 from memfs.search.columns import COLUMNS, UNSTAMPED, DocumentColumns, DocumentRow
 from memfs.search.documents import Filter, IndexRow, Place, row_of
-from memfs.search.terms import Asked, PassageScores, PostingCache, Postings, TermStatistics
+from memfs.search.terms import Asked, PassageScores, Postings, TermStatistics
 from memfs.startup import TYPE_CHECKING, Protocol, import_module
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Index(Protocol):
 # What a damaged file makes of a question, or of the reading of its rows.
 _DAMAGE = (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 MOST_PENDING = 100_000
+_HELD_NUMBERS, _HELD_TERMS = 300_000, 1_000
 _FEW_DEAD = 1_000
 """How many documents of removed items are no reason yet to rebuild an index."""
 
@@ -139,7 +140,8 @@ class ColumnIndex(ABC):
     def __init__(self, folder: Path, columns: DocumentColumns | None = None) -> None:
         """``columns``: what was read of the folder already."""
         self._folder, self._columns = folder, columns
-        self._held = PostingCache()
+        self._held: dict[str, Postings] = {}  # of the terms that were asked for last
+        self._held_numbers = 0
         self._rows: list[DocumentRow] = []
         self._numbers: dict[str, int] = {}  # of items that were added since the last flush
         self._dead: set[int] = set()
@@ -225,11 +227,11 @@ class ColumnIndex(ABC):
                 self._take_in()
                 io.write_file(self._folder / COLUMNS, self.known.pack(), durable=False)
             self._unwritten = False
-            self._held.clear()
+            self._held, self._held_numbers = {}, 0
 
     def close(self) -> None:
         self.release()
-        self._held.clear()
+        self._held, self._held_numbers = {}, 0
         self._columns, self._rows, self._numbers, self._dead = None, [], {}, set()
         self._restamped, self._unwritten = {}, False
 
@@ -256,7 +258,19 @@ class ColumnIndex(ABC):
             if asked is None:
                 worth = terms.weights(query.text)
                 asked = worth, self.statistics(worth)
-            return columns.best(self._scores(*asked, columns.passing(wanted)), columns.dead.union(covered), query.limit)
+            worth, statistics = asked
+            first, second = terms.length_terms(statistics.average_length)
+            lengths, passing, scores = columns.lengths, columns.passing(wanted), PassageScores(columns.firsts)
+            for term, factor in terms.factors(worth, statistics).items():
+                numbers, weights = self._held.get(term) or self._postings(term)
+                found = numbers if passing is None else passing.intersection(numbers)  # mostly few of many
+                held = weights if passing is None else [weights[bisect_left(numbers, number)] for number in found]
+                rows = zip(found, held, strict=True)
+                shares = {
+                    number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows
+                }
+                scores.add(term, shares, statistics.groups.get(term))
+            return columns.best(scores, columns.dead.union(covered), query.limit)
 
     def count(self, query: Query, hidden: Collection[str] = ()) -> int:
         self.flush()
@@ -285,7 +299,7 @@ class ColumnIndex(ABC):
     def has_conversations(self) -> bool:
         self.flush()
         with self:
-            return self.known.has_conversations
+            return len(self.known.in_talks) > 0
 
     def worn(self) -> bool:
         self.flush()
@@ -300,30 +314,11 @@ class ColumnIndex(ABC):
             return TermStatistics(
                 passages=len(self.known),
                 average_length=self.known.average_length,
-                frequencies={term: len(self._postings(term)[0]) for term in wanted},
+                frequencies={term: len((self._held.get(term) or self._postings(term))[0]) for term in wanted},
             )
 
-    # -- scoring ----------------------------------------------------------------------------------------------------
-    def _scores(
-        self, worth: Mapping[str, float], statistics: TermStatistics, passing: frozenset[int] | None
-    ) -> PassageScores[int]:
-        """The score of every document that holds one of the terms, of those that pass."""
-        first, second = terms.length_terms(statistics.average_length)
-        lengths = self.known.lengths
-        scores = PassageScores(self.known.firsts)
-        for term, factor in terms.factors(worth, statistics).items():
-            numbers, weights = self._postings(term)
-            found = numbers if passing is None else passing.intersection(numbers)  # mostly few of many
-            held = weights if passing is None else [weights[bisect_left(numbers, number)] for number in found]
-            rows = zip(found, held, strict=True)
-            shares = {number: factor * weight / (weight + first + second * lengths[number]) for number, weight in rows}
-            scores.add(term, shares, statistics.groups.get(term))
-        return scores
-
     def _postings(self, term: str) -> Postings:
-        """The documents that hold a term, in order, and its weight in each; those asked for last are kept."""
-        if (held := self._held.get(term)) is not None:
-            return held
+        """Read the documents that hold a term, in order, and its weight in each; hold them, the oldest give way."""
         numbers, weights = array("I"), array("d")
         for some, theirs in self.read(term) if len(self.known) else ():
             numbers.extend(some)
@@ -332,7 +327,11 @@ class ColumnIndex(ABC):
         if ordered != numbers.tolist():
             known = dict(zip(numbers, weights, strict=True))
             numbers, weights = array("I", ordered), array("d", map(known.__getitem__, ordered))
-        return self._held.hold(term, numbers, weights)
+        self._held[term] = found = numbers, weights
+        self._held_numbers += len(numbers)
+        while self._held_numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
+            self._held_numbers -= len(self._held.pop(next(iter(self._held)))[0])
+        return found
 
 
 Passage = tuple[str, int]
@@ -359,7 +358,7 @@ class MemoryIndex:
 
     def add(self, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp] = _NONE) -> None:  # noqa: ARG002
         for item in items:
-            self._forget(item.id)
+            self.remove([item.id])
             self._rows[item.id] = row = row_of(item)
             if row.sequence is not None:
                 self._places.setdefault((row.session, row.sequence), []).append(row.id)
@@ -381,29 +380,24 @@ class MemoryIndex:
 
     def remove(self, ids: Iterable[str]) -> None:
         for key in ids:
-            self._forget(key)
-
-    def _forget(self, key: str) -> None:
-        row = self._rows.pop(key, None)
-        self._uncut.pop(key, None)
-        if row is None:
-            return
-        if row.sequence is not None:
-            held = self._places[row.session, row.sequence]
-            held.remove(key)
-            if not held:
-                del self._places[row.session, row.sequence]
-        number = 0
-        while (held_terms := self._terms.pop((key, number), None)) is not None:
-            weights, length = held_terms
-            self._length -= length
-            self._firsts.pop((key, number), None)
-            for term in weights:
-                holders = self._postings[term]
-                del holders[key, number]
-                if not holders:
-                    del self._postings[term]
-            number += 1
+            row = self._rows.pop(key, None)
+            self._uncut.pop(key, None)
+            if row is not None and row.sequence is not None:
+                held = self._places[row.session, row.sequence]
+                held.remove(key)
+                if not held:
+                    del self._places[row.session, row.sequence]
+            number = 0
+            while (held_terms := self._terms.pop((key, number), None)) is not None:
+                weights, length = held_terms
+                self._length -= length
+                self._firsts.pop((key, number), None)
+                for term in weights:
+                    holders = self._postings[term]
+                    del holders[key, number]
+                    if not holders:
+                        del self._postings[term]
+                number += 1
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         accepts = Filter.of(query).accepts
@@ -414,7 +408,16 @@ class MemoryIndex:
         if asked is None:
             worth = terms.weights(query.text)
             asked = worth, self.statistics(worth)
-        scores = self._scores(*asked)
+        worth, statistics = asked
+        first, second = terms.length_terms(statistics.average_length)
+        self.cut()
+        scores, lengths = PassageScores(self._firsts), self._terms
+        for term, factor in terms.factors(worth, statistics).items():
+            held = self._postings.get(term, {})
+            shares = {
+                key: factor * weight / (weight + first + second * lengths[key][1]) for key, weight in held.items()
+            }
+            scores.add(term, shares, statistics.groups.get(term))
         items = ((-score, key) for (key, _), score in scores.items().items())
         wanted = ((score, key) for score, key in items if key not in hidden and accepts(self._rows[key]))
         best = nsmallest(query.limit, wanted)
@@ -443,19 +446,6 @@ class MemoryIndex:
 
     def worn(self) -> bool:
         return False
-
-    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
-        first, second = terms.length_terms(statistics.average_length)
-        self.cut()
-        scores = PassageScores(self._firsts)
-        for term, factor in terms.factors(worth, statistics).items():
-            held = self._postings.get(term, {})
-            lengths = self._terms
-            shares = {
-                key: factor * weight / (weight + first + second * lengths[key][1]) for key, weight in held.items()
-            }
-            scores.add(term, shares, statistics.groups.get(term))
-        return scores
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:
         self.cut()

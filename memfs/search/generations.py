@@ -100,40 +100,32 @@ class Generations:
         number, digest = self.pointer()
         folder = self._folder / f"gen-{number}"
         try:
-            return Generation(number, folder, digest, self._verified(number, folder, digest))
+            data = io.read_file(folder / MANIFEST)
+            if sha256(data).hexdigest() != digest:  # it is not the one that the pointer names
+                return None
+            manifest = json.loads(data)
+            if manifest | self._marks(number) != manifest:
+                return None
+            digests: dict[str, str] = manifest["files"]
+            for inner in (folder, folder / FILES):
+                _check_folder(inner)
+            if set(_names(folder)) != {*digests, MANIFEST}:
+                return None
+            began, facts = time.time_ns(), {name: _facts(folder / name) for name in digests}
+            noted = io.read_record(self._folder / VERIFIED)
+            known = noted.get("files") if isinstance(noted, dict) and noted.get("manifest") == digest else None
+            unread = [name for name in digests if known.get(name) == facts[name]] if isinstance(known, dict) else []
+            if any(name not in unread and _digest(folder / name) != digests[name] for name in digests):
+                return None
+            # keep by which facts all files were verified, where a later edit would show in them
+            old = all(began - max(times) >= RACY_NS for _, *times, _, _ in facts.values())
+            if len(unread) < len(digests) and old and tells_edits(self._folder):
+                with suppress(StorageIO, FileNotFoundError):
+                    record = json.dumps({"manifest": digest, "files": facts})
+                    io.write_file(self._folder / VERIFIED, record.encode(), durable=False)
+            return Generation(number, folder, digest, digests)
         except (MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
-
-    def _verified(self, number: int, folder: Path, digest: str) -> Mapping[str, str]:
-        data = io.read_file(folder / MANIFEST)
-        if sha256(data).hexdigest() != digest:
-            raise IndexUnavailable("the manifest is not the one the pointer names")
-        manifest = json.loads(data)
-        if manifest | self._marks(number) != manifest:
-            raise IndexUnavailable("made by another format, engine or analyzer")
-        digests: dict[str, str] = manifest["files"]
-        for inner in (folder, folder / FILES):
-            _check_folder(inner)
-        if set(_names(folder)) != {*digests, MANIFEST}:
-            raise IndexUnavailable("files are missing or added")
-        began, facts = time.time_ns(), {name: _facts(folder / name) for name in digests}
-        noted = io.read_record(self._folder / VERIFIED)
-        known = noted.get("files") if isinstance(noted, dict) and noted.get("manifest") == digest else None
-        unread = [name for name in digests if known.get(name) == facts[name]] if isinstance(known, dict) else []
-        for name, expected in digests.items():
-            if name not in unread and _digest(folder / name) != expected:
-                raise IndexUnavailable(f"{name} is damaged")
-        if len(unread) < len(digests):
-            self._note(digest, facts, began)
-        return digests
-
-    def _note(self, digest: str, facts: Mapping[str, list[int]], began: int) -> None:
-        """Keep by which facts all files were verified, where a later edit would show in them."""
-        old = all(began - max(times) >= RACY_NS for _, *times, _, _ in facts.values())
-        if old and tells_edits(self._folder):
-            with suppress(StorageIO, FileNotFoundError):
-                record = json.dumps({"manifest": digest, "files": facts})
-                io.write_file(self._folder / VERIFIED, record.encode(), durable=False)
 
     def _marks(self, number: int) -> dict[str, Any]:
         return {
@@ -190,10 +182,12 @@ class Generations:
         number = number_of(folder.name) or 0
         digests = {}
         for name in _names(folder):
-            if base is not None and name in base.digests and _same(base.folder / name, folder / name):
+            if base is not None and name in base.digests and _is_same(base.folder / name, folder / name):
                 digests[name] = base.digests[name]
-            else:
-                _settle(folder / name)
+            else:  # make it durable, and this user's only
+                with io.descriptor(io.open_file(folder / name, os.O_RDONLY)) as fd:
+                    io.chmod(fd, 0o600)
+                    io.fsync(fd, str(folder / name))
                 digests[name] = _digest(folder / name)
         io.sync_folder(folder / FILES)
         manifest = json.dumps(self._marks(number) | {"files": digests}, sort_keys=True).encode()
@@ -244,14 +238,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _settle(path: Path) -> None:
-    """Make a finished file durable, and this user's only."""
-    with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
-        io.chmod(fd, 0o600)
-        io.fsync(fd, str(path))
-
-
-def _same(one: Path, other: Path) -> bool:
+def _is_same(one: Path, other: Path) -> bool:
     try:
         return os.path.samestat(os.lstat(one), os.lstat(other))
     except FileNotFoundError:
@@ -348,8 +335,13 @@ def index_folder(root: Path, reader: str = "", record: Path | None = None) -> Pa
     """
     folder = folder_named(root, reader)
     if record is not None:
+        # durably, before anything is put there; rows are only ever added: none is lost by another's
         with suppress(MemfsError, OSError):  # a disk that takes no writes does not prevent reading
-            _remember(record / RECORD, folder, root)
+            if (folder, root) not in recorded(record):
+                row = json.dumps({"cache": str(folder), "root": str(root)})
+                with io.descriptor(io.open_file(record / RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as fd:
+                    io.write_all(fd, f"\n{row}\n".encode(), str(record / RECORD))
+                    io.fsync(fd, str(record / RECORD))
     for _ in range(2):
         try:
             io.make_private_folder(folder)
@@ -401,16 +393,6 @@ def recorded(record: Path) -> Iterator[tuple[Path, Path]]:
                 yield Path(row["cache"]), Path(row["root"])
 
 
-def _remember(path: Path, folder: Path, root: Path) -> None:
-    """Add a row, durably, before anything is put there. Rows are only ever added: none is lost by another's."""
-    if (folder, root) in recorded(path.parent):
-        return
-    row = json.dumps({"cache": str(folder), "root": str(root)})
-    with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as fd:
-        io.write_all(fd, f"\n{row}\n".encode(), str(path))
-        io.fsync(fd, str(path))
-
-
 _NAME = regex("[0-9a-f]{20}")
 _WAIT = 60.0
 
@@ -454,8 +436,10 @@ def empty(cache: Cache) -> int:
             raise LockTimeout(
                 "another process is folding the index", path=str(cache.folder), hint="try again in a moment"
             )
-        kept = () if cache.orphaned else (LOCK, WHOSE)
-        count = _clear(cache.folder, kept)
+        kept = (LOCK,) if cache.orphaned else (LOCK, WHOSE)
+        count = sum(io.remove_all(cache.folder / name) for name in os.listdir(cache.folder) if name not in kept)
+        if cache.orphaned:
+            io.unlink(cache.folder / LOCK, missing_ok=True)
     if cache.orphaned:
         with suppress(StorageIO):  # another process started over there
             io.rmdir(cache.folder)
@@ -502,12 +486,3 @@ def _cache(folder: Path, rows: dict[Path, Path]) -> Cache:
     except (OSError, ValueError):
         there = False
     return Cache(folder, root, folder in rows, orphaned=not there)
-
-
-def _clear(folder: Path, kept: tuple[str, ...]) -> int:
-    """Remove everything in a folder but some names at its top, following no link; return how many files but locks."""
-    names = [name for name in os.listdir(folder) if name not in kept and name != LOCK]
-    count = sum(io.remove_all(folder / name) for name in names)
-    if LOCK not in kept:
-        io.unlink(folder / LOCK, missing_ok=True)
-    return count

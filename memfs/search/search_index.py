@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from datetime import datetime
+from contextlib import closing, contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
 
@@ -120,7 +119,9 @@ class Overlay:
         """
         fresh = Overlay(base)
         for path, stamp in self.stamps.items():
-            if _known(base, path, stamp) if done is None else done.stamps.get(path) == stamp:
+            theirs = base.stamp(path)
+            known = theirs is not None and (theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns)
+            if known if done is None else done.stamps.get(path) == stamp:
                 continue
             if (item := self._item_at(path)) is not None:
                 fresh.add(item, stamp)
@@ -155,11 +156,6 @@ class Overlay:
             hidden = frozenset(changed.union(key for key in self.items if self._base.holder(key) is not None))
             self._hidden = self.clock, hidden
         return hidden
-
-
-def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
-    theirs = base.stamp(path)
-    return theirs is not None and (theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns)
 
 
 class TermCounts(Protocol):
@@ -409,7 +405,16 @@ class SearchIndex:
                 raise _damaged("its base is gone")
             for _ in range(_ATTEMPTS):
                 try:
-                    return self._searched(query, self._opened(), asked)
+                    parts = self._parts()
+                    words = asked or self._asked_of(query, parts)
+                    found = [one for index, hidden in parts for one in index.search(query, hidden, words)]
+                    if len(parts) > 1:
+                        found.sort(key=attrgetter("id"))
+                        found.sort(
+                            key=lambda one: (one.similarity, EARLIEST if one.similarity else one.timestamp),
+                            reverse=True,
+                        )
+                    return found[: query.limit]
                 except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
                     damage = error
                 switched = self.reload()
@@ -427,83 +432,55 @@ class SearchIndex:
 
     def count(self, query: Query) -> int:
         """How many items pass the query's filters, as far as is known."""
-
-        def counted(base: Index | None) -> int:
-            below = 0 if base is None else base.count(query, self._fresh.hidden)
-            return below + self._fresh.index.count(query)
-
-        return self._helped(counted, 0)
+        return self._helped(lambda parts: sum(index.count(query, hidden) for index, hidden in parts), 0)
 
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk, as far as is known."""
-        return self._helped(
-            lambda base: self._fresh.index.has_conversations() or (base is not None and base.has_conversations()), False
-        )
+        return self._helped(lambda parts: any(index.has_conversations() for index, _ in parts), False)
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as is known."""
-        return self._in_both(lambda index, hidden: index.beside(places, query, hidden))
+        return self._helped(lambda parts: [one for index, at in parts for one in index.beside(places, query, at)], [])
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
         """The items with these ids that pass the query's filters, similarity 0, as far as is known."""
-        return self._in_both(lambda index, hidden: index.among(ids, query, hidden))
+        return self._helped(lambda parts: [one for index, at in parts for one in index.among(ids, query, at)], [])
 
     def statistics(self, wanted: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs, as far as is known; what was removed or replaced
         may count.
         """
         none = TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(wanted, 1))
-        return self._helped(lambda base: combine([part.statistics(wanted) for part in self._parts(base)], wanted), none)
+        return self._helped(lambda parts: combine([index.statistics(wanted) for index, _ in parts], wanted), none)
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so, as far as is known."""
-        return self._helped(lambda base: {term for part in self._parts(base) for term in part.terms(beginning)}, set())
+        return self._helped(lambda parts: {term for index, _ in parts for term in index.terms(beginning)}, set())
 
-    def _parts(self, base: Index | None) -> list[Index]:
-        return [self._fresh.index] if base is None else [base, self._fresh.index]
-
-    def _searched(self, query: Query, base: Index | None, asked: Asked | None) -> list[Candidate]:
-        """The best items of base and overlay, best first, ties by id."""
-        fresh = self._fresh
-        asked = asked or self._asked_of(query, base)
-        if base is None:
-            return fresh.index.search(query, (), asked)
-        found = base.search(query, fresh.hidden, asked)
-        if not len(fresh):
-            return found
-        found += fresh.index.search(query, (), asked)
-        found.sort(key=lambda candidate: candidate.id)
-        found.sort(key=_worth, reverse=True)
-        return found[: query.limit]
+    def _parts(self) -> list[tuple[Index, Collection[str]]]:
+        """Base and overlay, as far as there are items in them, each with the ids that the other hides of it."""
+        base, fresh = self._opened(), self._fresh
+        over: list[tuple[Index, Collection[str]]] = [(fresh.index, ())] if base is None or len(fresh) else []
+        return over if base is None else [(base, fresh.hidden), *over]
 
     def asked_of(self, query: Query) -> Asked:
         """What a query's words are worth, and how they are spread over the items, as far as is known."""
-        known = self._helped(lambda base: self._asked_of(query, base), None)
+        known = self._helped(lambda parts: self._asked_of(query, parts), None)
         return known or asked_of(query, [self])
 
-    def _asked_of(self, query: Query, base: Index | None) -> Asked:
+    def _asked_of(self, query: Query, parts: Sequence[tuple[Index, Collection[str]]]) -> Asked:
         """As ``asked_of``; the last answer is kept, for who searches asks afterwards."""
         fresh = self._fresh
-        moment = query.text, query.related, fresh, fresh.clock, base
+        moment = query.text, query.related, fresh, fresh.clock, self._index
         if self._asked is None or self._asked[0] != moment:
-            parts = [base] if base is not None and not len(fresh) else self._parts(base)
-            self._asked = moment, asked_of(query, parts)
+            self._asked = moment, asked_of(query, [index for index, _ in parts])
         return self._asked[1]
 
-    def _in_both(self, ask: Callable[[Index, Collection[str]], list[Candidate]]) -> list[Candidate]:
-        """What base and overlay answer; the base is given what the overlay hides."""
-
-        def asked(base: Index | None) -> list[Candidate]:
-            below = [] if base is None else ask(base, self._fresh.hidden)
-            return below + ask(self._fresh.index, ())
-
-        return self._helped(asked, [])
-
-    def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
+    def _helped(self, ask: Callable[[list[tuple[Index, Collection[str]]]], Answer], otherwise: Answer) -> Answer:
         """What a question brings that a search can do without; of a damaged base the next search says so."""
         with self._lock:
             try:
-                return ask(self._opened())
+                return ask(self._parts())
             except (IndexUnavailable, StorageIO, NotRegularFile, OSError):
                 return otherwise
 
@@ -511,7 +488,7 @@ class SearchIndex:
     @property
     def worn(self) -> bool:
         """Whether the next fold is better given all items, as far as is known."""
-        return self._helped(lambda base: base is not None and base.worn(), False)
+        return self._helped(lambda parts: any(index.worn() for index, _ in parts), False)
 
     def fold(self, living: Sequence[tuple[MemoryItem, Stamp]] = ()) -> bool:
         """Make a new base generation of base and overlay; false when another thread or process is at it.
@@ -615,21 +592,16 @@ class SearchIndex:
         if self._table is None:
             # Noted before it is read, and whether or not it can be relied on: only another name is news.
             self._named = self._generations.pointer() if self._engine.stored else NOBODY
-            self._current, self._table = self._trusted()
-            self._fresh = Overlay(self._table)
+            trusted, table = None, NO_STAMPS
+            current = self._generations.current() if self._engine.stored else None
+            if current is not None and current.digest not in self._refused:
+                # it may be removed or damaged this very moment, or written by a program gone wrong
+                with suppress(MemfsError, OSError):
+                    read, self._facts = StampTable(DocumentColumns.read(current.files)), current.facts()
+                    if current.there():
+                        trusted, table = current, read
+            self._current, self._table, self._fresh = trusted, table, Overlay(table)
         return self._table
-
-    def _trusted(self) -> tuple[Generation | None, StampTable]:
-        """The current generation and its stamps; nothing and an empty table where it cannot be relied on."""
-        current = self._generations.current() if self._engine.stored else None
-        if current is not None and current.digest not in self._refused:
-            try:
-                table, self._facts = StampTable(DocumentColumns.read(current.files)), current.facts()
-                if current.there():
-                    return current, table
-            except (MemfsError, OSError):
-                pass  # removed or damaged this very moment, or written by a program gone wrong
-        return None, NO_STAMPS
 
     def _opened(self) -> Index | None:
         """The base's engine; None while there is no base."""
@@ -706,18 +678,13 @@ class SearchIndex:
                 path=str(self.folder),
                 hint="it is rebuilt from the files",
             ) from error
-        before = self._take(made, table, facts, changes)
-        self._generations.prune({before, made.number})
-
-    def _take(self, made: Generation, table: StampTable, facts: Mapping[str, list[int]], changes: Overlay) -> int:
-        """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
         with self._lock:
             before, overlay = self._current, self._fresh
             self._forget()
             self._current, self._table, self._facts = made, table, facts
             self._named = made.number, made.digest
             self._fresh = overlay.rebased(table, changes)
-        return before.number if before is not None else 0
+        self._generations.prune({before.number if before is not None else 0, made.number})
 
 
 # What a parent process reads with: nothing of it is closed in a child, for it may be in the middle of something.
@@ -733,7 +700,3 @@ def _noted(items: Iterable[tuple[MemoryItem, Stamp]], stamps: dict[str, Stamp]) 
     for item, stamp in items:
         stamps[item.path] = stamp
         yield item
-
-
-def _worth(candidate: Candidate) -> tuple[float, datetime]:
-    return candidate.similarity, candidate.timestamp if not candidate.similarity else EARLIEST

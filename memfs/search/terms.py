@@ -9,7 +9,6 @@ Measured in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, KeysView, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -255,37 +254,6 @@ def factors(worth: Mapping[str, float], statistics: TermStatistics) -> Mapping[s
 
 Postings = tuple[Sequence[int], Sequence[float]]
 """The passages that hold a term, and its weight in each."""
-_HELD_NUMBERS = 300_000
-_HELD_TERMS = 1_000
-
-
-class PostingCache:
-    """The postings of the terms that an engine was asked for last."""
-
-    def __init__(self) -> None:
-        self._held: OrderedDict[str, Postings] = OrderedDict()
-        self._numbers = 0
-
-    def get(self, term: str) -> Postings | None:
-        """Those of a term, None where they are not held."""
-        held = self._held.get(term)
-        if held is not None:
-            self._held.move_to_end(term)
-        return held
-
-    def hold(self, term: str, numbers: Sequence[int], weights: Sequence[float]) -> Postings:
-        """Hold those of a term in place of some that were not asked for of late; return them."""
-        self._held[term] = found = numbers, weights
-        self._numbers += len(numbers)
-        while self._numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
-            self._numbers -= len(self._held.popitem(last=False)[1][0])
-        return found
-
-    def clear(self) -> None:
-        """Hold none."""
-        self._held.clear()
-        self._numbers = 0
-
 
 Key = TypeVar("Key", bound=Hashable)
 

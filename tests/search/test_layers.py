@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from memfs.model import MemoryItem, Query
 from memfs.model.ids import stem_of
 from memfs.search import search_index, terms
 from memfs.search.engine import MemoryIndex
-from memfs.search.generations import LOCK
+from memfs.search.generations import LOCK, Generation, Generations
 from memfs.search.search_index import SearchIndex
 from memfs.search.terms import TermStatistics
 
@@ -385,13 +386,13 @@ class TestStored:
         index = opened()
         index.rebuild(pairs(item("base", "alpha")))
         index.update(pairs(item("one", "alpha"), item("two", "alpha")))
-        whole = search_index.SearchIndex._take
+        whole = Generations.publish
 
-        def late(index: SearchIndex, *args: object) -> int:
+        def late(*args: Any) -> Generation:
             index.update(pairs(item("one", "beta"), item("three", "alpha")), [item("base").path])
-            return whole(index, *args)  # type: ignore[arg-type]
+            return whole(*args)
 
-        monkeypatch.setattr(search_index.SearchIndex, "_take", late)
+        monkeypatch.setattr(Generations, "publish", late)
         index.fold()
         monkeypatch.undo()
         for _ in range(2):

@@ -11,7 +11,7 @@ import pytest
 from kit.corpus import FILTERS, WORDS, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
-from memfs.search import terms, whoosh
+from memfs.search import engine, terms, whoosh
 from memfs.search.engine import MemoryIndex
 from memfs.search.whoosh import WhooshIndex, blocks
 
@@ -51,7 +51,7 @@ def test_kept_postings_are_read_once_and_never_outlive_a_change(
     found = index.search(Query(text="pool", limit=1000))
     assert "n300" in {hit.id for hit in found}
     assert len(found) == 300
-    monkeypatch.setattr(terms, "_HELD_NUMBERS", 400)
+    monkeypatch.setattr(engine, "_HELD_NUMBERS", 400)
     for word in ("review", "pool"):
         index.search(Query(text=word))
     assert read[-2:] == ["review", "pool"] or read[-4:] == ["review", "review", "pool", "pool"]
