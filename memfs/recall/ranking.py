@@ -76,14 +76,6 @@ def with_neighbours(found: list[Candidate], look_up: LookUp) -> list[tuple[Candi
     givers = [one for one in found[:_GIVERS] if one.sequence is not None]
     if not givers:
         return [(one, NOTHING) for one in found]
-    gained = _lent(givers)
-    known = {(one.session, one.sequence) for one in found}
-    fresh = look_up([place for place in gained if place not in known])
-    sessions = _sessions(found)
-    return [(one, _shares(one, gained, sessions)) for one in (*found, *fresh)]
-
-
-def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
     gained: dict[Place, float] = {}
     for giver in givers:
         assert giver.sequence is not None  # only items with a place give
@@ -94,26 +86,22 @@ def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
                 share = LENT_BY_QUESTION
             place = giver.session, giver.sequence + step
             gained[place] = gained.get(place, 0.0) + share * giver.similarity
-    return gained
-
-
-def _sessions(found: Iterable[Candidate]) -> dict[str, float]:
-    """What each session is worth: the score of its best item, and of each further one less."""
+    known = {(one.session, one.sequence) for one in found}
+    fresh = look_up([place for place in gained if place not in known])
+    # what each session is worth: the score of its best item, and of each further one less
     worth: dict[str, float] = {}
     fade: dict[str, float] = {}
-    for candidate in found:  # best first
+    for candidate in found:
         if candidate.sequence is not None:
             share = fade.get(candidate.session, 1.0)
             worth[candidate.session] = worth.get(candidate.session, 0.0) + share * candidate.similarity
             fade[candidate.session] = share * _SESSION_FADE
-    return worth
-
-
-def _shares(candidate: Candidate, gained: dict[Place, float], sessions: dict[str, float]) -> Shares:
-    if candidate.sequence is None:
-        return NOTHING
-    neighbours = gained.get((candidate.session, candidate.sequence), 0.0)
-    return Shares(neighbours, SESSION_SHARE * sessions.get(candidate.session, 0.0))
+    return [
+        (one, NOTHING)
+        if one.sequence is None
+        else (one, Shares(gained.get((one.session, one.sequence), 0.0), SESSION_SHARE * worth.get(one.session, 0.0)))
+        for one in (*found, *fresh)
+    ]
 
 
 def with_coverage(found: Sequence[RankCandidate], words: Asked) -> Sequence[RankCandidate]:
@@ -229,27 +217,18 @@ class QueryTerms:
     @classmethod
     def of(cls, query: Query, now: datetime) -> QueryTerms:
         """What a query names."""
-        written = _WORD.findall(query.text)
-        words = frozenset(word.lower() for word in written)
-        return cls(
-            text=query.text if query.text.strip() else "",
-            words=words,
-            times=_named_times(query.text, words, now, brief=len(written) <= ONE_QUESTION),
-            context=query.context,
-        )
+        written, times = _WORD.findall(query.text), None
+        words = frozenset(map(str.lower, written))
+        names_time = not _TIME_WORDS.isdisjoint(words) or any(word[0].isdecimal() for word in words)
+        if names_time or analyzer.text_languages(query.text):
+            from memfs.recall.dates import times_in  # most questions name no time
+
+            times = times_in(query.text, now.date(), brief=len(written) <= ONE_QUESTION)
+        return cls(text=query.text if query.text.strip() else "", words=words, times=times, context=query.context)
 
     def sought(self, text: str) -> str:
         """A query's text as it is searched for: first without the words of days, where there are others."""
         return (self.times.rest if self.times is not None else "") or text
-
-
-def _named_times(text: str, words: frozenset[str], now: datetime, *, brief: bool) -> NamedTimes | None:
-    named = not _TIME_WORDS.isdisjoint(words) or any(word[0].isdecimal() for word in words)
-    if not named and not analyzer.text_languages(text):
-        return None
-    from memfs.recall.dates import times_in  # most questions name no time
-
-    return times_in(text, now.date(), brief=brief)
 
 
 Factor = Callable[[RankCandidate, QueryTerms, datetime], float]
@@ -437,18 +416,6 @@ class Ranking:
             for one in matches
         ]
 
-    def _scores(self, matches: Sequence[RankCandidate]) -> list[float]:
-        """For each match the product of the factors, each to the power of its weight."""
-        asked, now, learned, scores = self.asked, self._now, self._learned, [1.0] * len(matches)
-        for _, factor, weight in self._factors:
-            values = [factor(match, asked, now) for match in matches]
-            scores = [*map(mul, scores, values if weight == 1.0 else [value**weight for value in values])]
-        if learned is not None:
-            for place, match in enumerate(matches):
-                factors = {name: factor(match, asked, now) ** weight for name, factor, weight in self._moved}
-                scores[place] *= learned.factor(match.candidate.id, factors | match.shares._asdict())
-        return scores
-
     def reasons(self, match: RankCandidate) -> dict[str, float]:
         """The factors that matter, by name, each as it counted.
 
@@ -467,31 +434,39 @@ class Ranking:
         return factors
 
     def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
-        """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given."""
-        rows = list(matches)
+        """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given.
+
+        A score is the product of the factors, each to the power of its weight.
+        """
+        rows, asked, now, learned = list(matches), self.asked, self._now, self._learned
         candidates = [row.candidate for row in rows]
         idle = {name for name, (held, value) in _IDLE.items() if {*map(held, candidates)} <= {value}}
         self._factors = [row for row in self._factors if row[0] not in idle]
-        found = [*map(RankedCandidate, rows, self._scores(rows), repeat(_NO_REASONS))]
-        if self.asked.text:
-            if len({one.score for one in found}) < len(found):  # mostly some are worth the same
+        scores = [1.0] * len(rows)
+        for _, factor, weight in self._factors:
+            values = [factor(match, asked, now) for match in rows]
+            scores = [*map(mul, scores, values if weight == 1.0 else [value**weight for value in values])]
+        if learned is not None:
+            for place, match in enumerate(rows):
+                factors = {name: factor(match, asked, now) ** weight for name, factor, weight in self._moved}
+                scores[place] *= learned.factor(match.candidate.id, factors | match.shares._asdict())
+        found = [*map(RankedCandidate, rows, scores, repeat(_NO_REASONS))]
+        if asked.text:
+            if len({*scores}) < len(scores):  # mostly some are worth the same
                 found.sort(key=lambda one: one.match.candidate.id)
             found.sort(key=attrgetter("score"), reverse=True)
-        order = self.asked.times.order if self.asked.times is not None else 0
-        return _by_time(found, order) if order and found else found
-
-
-def _by_time(found: Sequence[RankedCandidate], order: int) -> list[RankedCandidate]:
-    """The candidates, those that fit nearly as well as the best by their time; ``order`` is -1 for the oldest first."""
-    least = _AS_GOOD * found[0].score
-    fit = [one for one in found if one.score >= least]
-    timed = sorted(fit, key=lambda one: one.match.candidate.timestamp, reverse=order > 0)
-    name = "latest" if order > 0 else "first"
-    moved = [
-        replace(one, score=place.score, reasons={**one.reasons, name: place.score / one.score})
-        for one, place in zip(timed, fit, strict=True)
-    ]
-    return [*moved, *found[len(fit) :]]
+        order = asked.times.order if asked.times is not None else 0
+        if not order or not found:
+            return found
+        # those that fit nearly as well as the best by their time
+        fit = [one for one in found if one.score >= _AS_GOOD * found[0].score]
+        timed = sorted(fit, key=lambda one: one.match.candidate.timestamp, reverse=order > 0)
+        name = "latest" if order > 0 else "first"
+        moved = [
+            replace(one, score=place.score, reasons={**one.reasons, name: place.score / one.score})
+            for one, place in zip(timed, fit, strict=True)
+        ]
+        return [*moved, *found[len(fit) :]]
 
 
 _NO_REASONS: Mapping[str, float] = MappingProxyType({})
@@ -554,7 +529,11 @@ def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rera
         raise SettingInvalid(f"the strategy {name!r} is built in", field="strategy", hint="choose another name")
     made = _made(strategy)
     for factor, weight in made.weights.items():
-        _check_weight(factor, weight)
+        if factor not in FACTORS:
+            hint = nearest(factor, FACTORS) or f"the factors are {', '.join(FACTORS)}"
+            raise SettingInvalid(f"there is no factor {factor!r}", field="strategy", hint=hint)
+        if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not abs(weight) <= 10:
+            raise SettingInvalid(f"{factor}: a weight is a number from -10 to 10", field="strategy", hint="1 is usual")
     _registered[name] = made
 
 
@@ -610,14 +589,6 @@ def _made(given: Strategy | Mapping[str, float] | Rerank) -> Strategy:
     raise SettingInvalid(f"this is no strategy: {ascii(given)[:60]}", field="strategy", hint=hint)
 
 
-def _check_weight(factor: str, weight: object) -> None:
-    if factor not in FACTORS:
-        hint = nearest(factor, FACTORS) or f"the factors are {', '.join(FACTORS)}"
-        raise SettingInvalid(f"there is no factor {factor!r}", field="strategy", hint=hint)
-    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not abs(weight) <= 10:
-        raise SettingInvalid(f"{factor}: a weight is a number from -10 to 10", field="strategy", hint="1 is usual")
-
-
 # -- time-weighted ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class TimeWeightedSearch:
@@ -640,16 +611,16 @@ class TimeWeightedSearch:
         found = self.search(replace(asked, limit=min(2 * limit, MOST))).hits
         best = max((hit.score for hit in found), default=0.0) or 1.0
         now = self.clock()
-        mixed = [_mixed(hit, hit.score / best, recency_weight, now) for hit in found]
+        mixed = []
+        for hit in found:
+            parts = {
+                "relevance": hit.score / best,
+                "recency": fresh(hit.item.timestamp or hit.item.created or now, now),
+            }
+            score = parts["relevance"] * (1.0 - recency_weight) + parts["recency"] * recency_weight
+            mixed.append(replace(hit, score=score, reasons={**hit.reasons, **parts}))
         mixed.sort(key=lambda hit: (-hit.score, hit.item.id))
         return mixed[:limit]
-
-
-def _mixed(hit: Hit, relevance: float, weight: float, now: datetime) -> Hit:
-    moment = hit.item.timestamp or hit.item.created or now
-    recency = fresh(moment, now)
-    score = relevance * (1.0 - weight) + recency * weight
-    return replace(hit, score=score, reasons={**hit.reasons, "relevance": relevance, "recency": recency})
 
 
 Mark = Callable[[MemoryItem], Hashable]
@@ -723,7 +694,7 @@ class HitSelection:
         if shape is not None and self._joins(hit, shape):
             return False
         most = self._query.max_tokens
-        if self._is_shortened(hit):
+        if most is not None and hit.passage is not None:
             hit = replace(hit, shortened=True)
         cost = self._cost(hit) + (0 if self.hits else self._frame)
         if most is not None and self.tokens + cost > most:
@@ -736,9 +707,6 @@ class HitSelection:
             self._plain.setdefault(shape.plain, []).append(hit.item)
             self._shapes.append((hit.item.id, shape, hit.item))
         return True
-
-    def _is_shortened(self, hit: Hit) -> bool:
-        return self._query.max_tokens is not None and hit.passage is not None
 
     def join(self, hit: Hit) -> bool:
         """Take a hit for which there is no place as a version of one that was taken; say whether it is."""
@@ -777,7 +745,8 @@ class HitSelection:
         versions = [one for held in earlier for one in (version_of(held.item), *held.earlier)]
         best = max(hit.score, earlier[0].score)
         reasons = {**hit.reasons, _NEWEST: best / hit.score} if best > hit.score > 0 else hit.reasons
-        bare = replace(hit, score=best, reasons=reasons, shortened=self._is_shortened(hit))
+        shortened = self._query.max_tokens is not None and hit.passage is not None
+        bare = replace(hit, score=best, reasons=reasons, shortened=shortened)
         newest = replace(bare, earlier=_latest_first(*versions))
         if not self._exchange(places, newest, item, [one.id for one in versions], bare):
             return False
@@ -896,12 +865,10 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
     best = max(hits, key=lambda hit: hit.score, default=None)
     if best is None or best.score <= 0 or not text.strip():
         return []
-    share = 1.0 if "time" in best.reasons else _share(text, best)
+    share = 1.0
+    if "time" not in best.reasons:
+        words, _ = terms.shares_held(text, terms.held_terms(text, best.item))
+        by_text = best.reasons.get("text", 0.0)
+        meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
+        share = min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))
     return [max(1, round(100 * share * max(hit.score, 0.0) / best.score)) for hit in hits]
-
-
-def _share(text: str, best: Hit) -> float:
-    words, _ = terms.shares_held(text, terms.held_terms(text, best.item))
-    by_text = best.reasons.get("text", 0.0)
-    meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
-    return min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))

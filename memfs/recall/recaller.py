@@ -33,7 +33,6 @@ from memfs.recall.ranking import (
     RankedCandidate,
     Ranking,
     Shares,
-    Strategy,
     reranked,
     strategy,
     with_coverage,
@@ -159,18 +158,15 @@ class HitCollector:
             self.selection.offer(hit)
             if self.selection.full:
                 break
-        self._look_for_newer(max(query.limit, breadth - len(self._offers)) if query.deduplicate else 0)
-        self.selection.widen()
-
-    def _look_for_newer(self, most: int) -> None:
-        """Look below the last hit, so far, for newer versions of what the hits say; what is said in talks has none."""
-        chosen, late = self.selection, self.late
-        if all(hit.item.origin.sequence is not None for hit in chosen.hits):
-            return
-        for hit in islice(self._hits, most):
-            self._offers.append(hit)
-            self._beyond += not (chosen.join(hit) if chosen.full else chosen.offer(hit))
-        self.late = late
+        chosen = self.selection
+        # look below the last hit, so far, for newer versions of what the hits say; what is said in talks has none
+        if query.deduplicate and any(hit.item.origin.sequence is None for hit in chosen.hits):
+            late = self.late
+            for hit in islice(self._hits, max(query.limit, breadth - len(self._offers))):
+                self._offers.append(hit)
+                self._beyond += not (chosen.join(hit) if chosen.full else chosen.offer(hit))
+            self.late = late
+        chosen.widen()
 
     def every(self) -> list[Hit]:
         """All that was found, in the order of choice."""
@@ -179,17 +175,34 @@ class HitCollector:
 
     def answer(self, unread: Sequence[str]) -> Recall:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
-        chosen, found = self.selection, self._found
+        chosen, found, query = self.selection, self._found, self._asked.query
         left = len(self._ranked) - self._looked_at + self._beyond
         self._hits = iter(())  # which hold this: what was loaded is to go with it, and not wait for the collector
+        hits = [*chosen.hits]
+        if any(hit.passage for hit in hits):  # each passage with the sentence in it that holds most of what was asked
+            worth = terms.weights(query.text)
+            for place, hit in enumerate(hits):
+                if (held := hit.passage) is not None:
+                    sentence = held.start + richest_sentence(held.text, worth)
+                    hits[place] = replace(hit, passage=replace(held, sentence=sentence))
+        cuts = []
+        if found.behind:
+            cuts.append("words alone decided about memories that have no vector yet: 'memfs semantic on' makes it")
+        if self.late:
+            looked = f"{self._looked_at} of {len(self._ranked)} candidates were looked at"
+            seen = looked if self._ranked else "the index had not answered"
+            cuts.append(f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}")
+        if chosen.misfits:
+            named = shortlist(chosen.misfits, _NAMES_SHOWN)
+            cuts.append(f"the budget of {query.max_tokens:,} tokens had no room for {named}")
         return Recall(
-            query=self._asked.query,
-            hits=tuple(self._with_sentences(chosen.hits)),
+            query=query,
+            hits=tuple(hits),
             partial=bool(self.missing or self.late or found.behind or unread),
-            more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > len(self._offers)),
+            more=len(hits) >= query.limit and (left > 0 or self._loaded_hits > len(self._offers)),
             counted=chosen.tokens if chosen.counts else None,
             duplicates=dict(chosen.duplicates),
-            cut="; ".join(self._cuts()),
+            cut="; ".join(cuts),
             absent=dict(self._absent),
             semantic=found.semantic,
             without_room=tuple(chosen.misfits),
@@ -264,8 +277,8 @@ class HitCollector:
 
     def _hit(self, ranked: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
         """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
-        score, item = ranked.score, found.item
-        self._held[item.id] = ranked.match.candidate.held
+        score, item, candidate = ranked.score, found.item, ranked.match.candidate
+        self._held[item.id] = candidate.held
         reasons = self._ranking.reasons(ranked.match)
         reasons.update(ranked.reasons)
         if signs is not None:
@@ -275,42 +288,16 @@ class HitCollector:
         if standing := _void_status(item):
             factor = reasons[standing] = _STATUS_FACTORS[standing]
             score *= factor
-        passage = self._passage(item.content, ranked.match.candidate.passage)
+        content, passage = item.content, None
+        places = passages(content) if self._asked.query.text else []
+        if 1 < len(places) > candidate.passage:
+            start, end = places[candidate.passage]
+            text = content[start:end].strip()
+            start = content.index(text, start)
+            line, end = content.count("\n", 0, start) + 1, start + len(text)
+            last = line + text.count("\n")
+            passage = HitPassage(start=start, end=end, line=line, last_line=last, sentence=start, text=text)
         return Hit(item=item, score=score, reasons=reasons, stale=found.stale, passage=passage)
-
-    def _passage(self, content: str, number: int) -> HitPassage | None:
-        """The passage of that number; None of a content that is a single one, and where nothing was asked."""
-        found = passages(content) if self._asked.query.text else []
-        if not 1 < len(found) > number:
-            return None
-        start, end = found[number]
-        text = content[start:end].strip()
-        start = content.index(text, start)
-        line = content.count("\n", 0, start) + 1
-        last, end = line + text.count("\n"), start + len(text)
-        return HitPassage(start=start, end=end, line=line, last_line=last, sentence=start, text=text)
-
-    def _with_sentences(self, hits: Sequence[Hit]) -> Iterator[Hit]:
-        """The hits, each passage with the sentence in it that holds most of what was asked."""
-        worth = terms.weights(self._asked.query.text) if any(hit.passage for hit in hits) else {}
-        for hit in hits:
-            found = hit.passage
-            if found is not None:
-                sentence = found.start + richest_sentence(found.text, worth)
-                hit = replace(hit, passage=replace(found, sentence=sentence))
-            yield hit
-
-    def _cuts(self) -> Iterator[str]:
-        if self._found.behind:
-            yield "words alone decided about memories that have no vector yet: 'memfs semantic on' makes it"
-        if self.late:
-            looked = f"{self._looked_at} of {len(self._ranked)} candidates were looked at"
-            seen = looked if self._ranked else "the index had not answered"
-            yield f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}"
-        left_out = self.selection.misfits
-        if left_out:
-            named = shortlist(left_out, _NAMES_SHOWN)
-            yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
 
 
 def _void_status(item: MemoryItem) -> str:
@@ -402,8 +389,13 @@ class Recaller:
             for text, query in _by_text(queries).items()
             if (checked := self._checked(query))
         }
-        found = self._found_together(list(asked.values()))
-        return {text: self._search(one, known) for (text, one), known in zip(asked.items(), found, strict=True)}
+        left = [one.deadline.left() for one in asked.values()]
+        bounded = [seconds for seconds in left if seconds is not None]
+        most = max(bounded) if bounded and len(bounded) == len(left) else None
+        together = self._in_time(most, partial(self._find_together, [one.query for one in asked.values()]))
+        nothing: list[CandidateSet | None] = [None] * len(asked)  # where the last deadline passes first
+        rows = zip(asked.items(), together or nothing, strict=True)
+        return {text: self._search(one, known) for (text, one), known in rows}
 
     def submit(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Future[Recall]:
         """``search`` in the background.
@@ -453,7 +445,7 @@ class Recaller:
             _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None and not all(name in self._kinds for name in query.types):
             _check_known("types", query.types, [kind.name for kind in self._kinds])
-        self._strategy(query)
+        strategy(query.strategy or self._preset_name)  # which may be unknown
         text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
         return query if text == query.text else replace(query, text=text)
 
@@ -470,17 +462,18 @@ class Recaller:
         """What answers a question, of what was ``found``; looked for again where files have changed since, or it is too
         little.
         """
-        collector = self._collect(asked, found or self._find_in_time(asked))
+        query, left = asked.query, asked.deadline.left
+        collector = self._collect(asked, found or self._in_time(left(), partial(self._find, query)))
         for _ in range(_TRIES - 1):
             missing = set(collector.missing)
-            if not missing or asked.deadline.passed or missing <= set(self._store.unread(asked.query)):
+            if not missing or asked.deadline.passed or missing <= set(self._store.unread(query)):
                 break
             self._store.refresh(collector.missing)
-            collector = self._collect(asked, self._find_in_time(asked))
+            collector = self._collect(asked, self._in_time(left(), partial(self._find, query)))
         wider = 1
         while collector.short and wider < (_WIDEST if asked.mark is None else _WIDE):
             wider *= _WIDER
-            collector = self._collect(asked, self._find_in_time(asked, wider))
+            collector = self._collect(asked, self._in_time(left(), partial(self._find, query, wider)))
         return collector
 
     # -- what became of one -----------------------------------------------------------------------------------------
@@ -554,22 +547,17 @@ class Recaller:
         """
         query = asked.query
         late, found = found is None, found or CandidateSet(QueryTerms.of(query, self._clock()))
-        ranking, ranked = self._ordered(query, found)
+        chosen = strategy(query.strategy or self._preset_name)
+        learned = self._helpers.learned() if query.strategy in _LEARNING else None
+        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned, found.asked)
+        usage = self._helpers.usage if ranking.counts_use else None
+        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
+        ranked = reranked(chosen, query, ranking.ranked(ranking.completed(found.matches, uses)))
         collector = HitCollector(self._store, asked, found, ranking, ranked)
         collector.late = late
         if ranked:
             collector.take(self._helpers.relevance() if query.text and judge else None)
         return collector
-
-    def _find_in_time(self, asked: Question, wider: int = 1) -> CandidateSet | None:
-        return self._in_time(asked.deadline.left(), partial(self._find, asked.query, wider))
-
-    def _found_together(self, asked: Sequence[Question]) -> Sequence[CandidateSet | None]:
-        """What is found for several queries in one state of the index; nothing where the last deadline passes first."""
-        left = [one.deadline.left() for one in asked]
-        bounded = [seconds for seconds in left if seconds is not None]
-        most = max(bounded) if bounded and len(bounded) == len(left) else None
-        return self._in_time(most, partial(self._find_together, [one.query for one in asked])) or [None] * len(asked)
 
     def _in_time(self, seconds: float | None, find: Callable[[], Found]) -> Found | None:
         """What is found within ``seconds``; None where that takes longer."""
@@ -583,14 +571,6 @@ class Recaller:
             return None
 
     # -- finding ----------------------------------------------------------------------------------------------------
-    def _strategy(self, query: Query) -> Strategy:
-        """The strategy by which a query's answers are ordered.
-
-        Raises:
-            QueryInvalid: there is none of that name.
-        """
-        return strategy(query.strategy or self._preset_name)
-
     def _find(self, query: Query, wider: int = 1, named: QueryTerms | None = None) -> CandidateSet:
         """The candidates for a query, ``wider`` times as many as usual.
 
@@ -672,15 +652,6 @@ class Recaller:
             except IndexUnavailable:
                 self._store.refresh()
         return [self._find(query) for query in queries]
-
-    def _ordered(self, query: Query, found: CandidateSet) -> tuple[Ranking, Sequence[RankedCandidate]]:
-        """What was found, ordered by the query's strategy, and what scored it."""
-        chosen = self._strategy(query)
-        learned = self._helpers.learned() if query.strategy in _LEARNING else None
-        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned, found.asked)
-        usage = self._helpers.usage if ranking.counts_use else None
-        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
-        return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found.matches, uses)))
 
     def _query_terms(self, query: Query) -> QueryTerms:
         """What a query names, with the days that it counts from an event; that is looked up by its words."""

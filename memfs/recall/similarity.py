@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from memfs.dataclass import NamedTuple, dataclass
+from memfs.dataclass import dataclass
 from memfs.search.analyzer import terms
 from memfs.startup import TypeVar, regex
 
@@ -57,25 +57,6 @@ def likeness(one: str, other: str) -> float:
     return alike(TextShape(one), TextShape(other))
 
 
-class Shingles(NamedTuple):
-    """Stems and pairs of neighbouring stems, each with the number of its occurrence, so that repeats count.
-
-    A pair counts half as much as a stem: moving a word changes less than replacing it.
-    """
-
-    stems: frozenset[tuple[str, int]]
-    pairs: frozenset[tuple[tuple[str, str], int]]
-
-    @property
-    def weight(self) -> int:
-        """What all of them count."""
-        return 2 * len(self.stems) + len(self.pairs)
-
-    def common(self, other: Shingles) -> int:
-        """What those in both count."""
-        return 2 * len(self.stems & other.stems) + len(self.pairs & other.pairs)
-
-
 def _numbered(parts: Iterable[Part]) -> Iterator[tuple[Part, int]]:
     seen: dict[Part, int] = {}
     for part in parts:
@@ -108,14 +89,27 @@ class TextShape:
         return frozenset(_numbered(self.stems))
 
     @cached_property
-    def shingles(self) -> Shingles:
-        """The stems and the pairs of neighbours."""
-        return Shingles(self.counted, frozenset(_numbered(pairwise(self.stems))))
+    def pairs(self) -> frozenset[tuple[tuple[str, str], int]]:
+        """The pairs of neighbouring stems, in the same way."""
+        return frozenset(_numbered(pairwise(self.stems)))
 
     @cached_property
     def facts(self) -> frozenset[str]:
-        """Numbers and names: what cannot be replaced without changing what is said."""
-        return frozenset(_facts(_ends(self.text)))
+        """What cannot be replaced without changing what is said: words with a digit or a sign in them, those with a
+        capital that does not come from beginning a sentence, and signs that say something by themselves: comparisons,
+        currencies, emoji.
+        """
+        text, facts, between, start, at = _ends(self.text), set[str](), list[str](), True, 0
+        for found in _WORD.finditer(text):
+            between.append(text[at : found.start()])
+            start = start or not _SENTENCE_END.isdisjoint(between[-1])
+            word, at = found.group(), found.end()
+            if _NAME.search(word) or (not start and word[0].isupper()):
+                facts.add(word.casefold())
+            start = False
+        runs = [run for part in (*between, text[at:]) if len(part) > 1 for run in _SIGNS.findall(part)]
+        facts.update(run for run in runs if not _TELLING_SIGNS.isdisjoint(map(unicodedata.category, run)))
+        return frozenset(facts)
 
     @cached_property
     def denies(self) -> int:
@@ -124,62 +118,29 @@ class TextShape:
 
 
 def alike(one: TextShape, other: TextShape, least: float = 0.0) -> float:
-    """The likeness of two shapes; 0 for one that cannot reach ``least``, which costs less to find out."""
+    """The likeness of two shapes; 0 for one that cannot reach ``least``, which costs less to find out.
+
+    It is what both have, of what they have: by Dice where only one adds to the other, by Jaccard where both differ. A
+    pair counts half as much as a stem: moving a word changes less than replacing it.
+    """
     if one.plain == other.plain:
         return 1.0
     short, long = sorted((len(one.plain), len(other.plain)))
     bound = _LENGTH_SLACK * short / long if long else 0.0
-    if bound < least or not short or _far(one, other, least):
+    if bound < least or not short:
         return 0.0
-    shared = min(bound, _shared(one, other), 0.999)
-    if shared >= least and _differ(one, other):
+    equal, fewer = len(one.counted & other.counted), min(len(one.counted), len(other.counted))
+    if not equal or (least > _FEW and 2 * equal < fewer):  # it stays below, whatever the order: most pairs do
+        return 0.0
+    common = 2 * equal + len(one.pairs & other.pairs)
+    lone, strange = (2 * len(shape.counted) + len(shape.pairs) - common for shape in (one, other))
+    shared = min(bound, 2 * common / (2 * common + lone + strange + 2 * min(lone, strange)), 0.999)
+    if shared >= least and (
+        one.denies % 2 != other.denies % 2 or (one.facts - other.facts and other.facts - one.facts)
+    ):
         shared *= _OTHER_FACTS
     return shared if shared >= least else 0.0
 
 
 def _ends(text: str) -> str:
     return text if len(text) <= 2 * _COMPARED else f"{text[:_COMPARED]} {text[-_COMPARED:]}"
-
-
-def _differ(one: TextShape, other: TextShape) -> bool:
-    """Whether one denies what the other says, or each has a fact that the other lacks."""
-    return one.denies % 2 != other.denies % 2 or bool(one.facts - other.facts and other.facts - one.facts)
-
-
-def _facts(text: str) -> Iterator[str]:
-    """Words with a digit or a sign in them, those with a capital that does not come from beginning a sentence, and
-    signs that say something by themselves: comparisons, currencies, emoji.
-    """
-    start = True
-    at = 0
-    for found in _WORD.finditer(text):
-        between = text[at : found.start()]
-        yield from _telling_signs(between)
-        start = start or not _SENTENCE_END.isdisjoint(between)
-        word = found.group()
-        at = found.end()
-        if _NAME.search(word) or (not start and word[0].isupper()):
-            yield word.casefold()
-        start = False
-    yield from _telling_signs(text[at:])
-
-
-def _telling_signs(between: str) -> Iterator[str]:
-    if len(between) > 1:
-        yield from (
-            run for run in _SIGNS.findall(between) if not _TELLING_SIGNS.isdisjoint(map(unicodedata.category, run))
-        )
-
-
-def _far(one: TextShape, other: TextShape, least: float) -> bool:
-    """Whether two texts that have few stems in common stay below ``least``, whatever their order: most pairs do."""
-    equal = len(one.counted & other.counted)
-    return not equal or (least > _FEW and 2 * equal < min(len(one.counted), len(other.counted)))
-
-
-def _shared(one: TextShape, other: TextShape) -> float:
-    """What both have, of what they have: by Dice where only one adds to the other, by Jaccard where both differ."""
-    first, second = one.shingles, other.shingles
-    common = first.common(second)
-    lone, strange = first.weight - common, second.weight - common
-    return 2 * common / (2 * common + lone + strange + 2 * min(lone, strange))

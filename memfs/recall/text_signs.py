@@ -70,9 +70,9 @@ def _denials(languages: tuple[str, ...]) -> frozenset[str]:
 def _words(text: str) -> list[str]:
     """The words of a text, folded; what denies in a script without spaces is a word of its own."""
     text = text.casefold()
-    return _WORD.findall(
-        text if text.isascii() else _apart().sub(lambda one: f" {one[2]} " if one[2] else one[0], text)
-    )
+    if not text.isascii():
+        text = _apart().sub(lambda one: f" {one[2]} " if one[2] else one[0], text)
+    return _WORD.findall(text)
 
 
 @cache
@@ -121,7 +121,13 @@ class TextSigns(NamedTuple):
         words = _words(text)
         sought: dict[str, tuple[float, frozenset[str]]] = {}
         brief = len(words) <= ONE_QUESTION
-        if brief and _asks_when(words):
+        if brief and (
+            "when" in words
+            or any(
+                (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
+                for one, other in pairwise(words)
+            )
+        ):  # a time answers it
             sought["dated"] = _DATED, _DATES
         if brief and not _ADVICE.isdisjoint(words):
             sought["preference"] = _PREFERENCE, _PREFERENCES
@@ -169,23 +175,17 @@ class TextSigns(NamedTuple):
                 del found["in_person"]
             elif self.asked.isdisjoint(_WORD.findall(item.origin.speaker.casefold())[:1]):
                 found["in_person"] = _IN_PERSON
-        if "denied" in found and not self._denies(tokens):
-            del found["denied"]
+        if "denied" in found:
+            denials, last = self.words["denied"][1], len(tokens)
+            places = (at for at, word in enumerate(tokens) if word in denials)
+            near = {place for at in places for place in range(max(0, at - _NEAR), min(last, at + _NEAR + 1))}
+            if all(self.denied.isdisjoint(analyzer.terms(tokens[place])) for place in near):
+                del found["denied"]
         if self.phrases:
             plain = f" {' '.join(tokens)} "
             if any(phrase in plain for phrase in self.phrases):
                 found["phrase"] = _PHRASE
         return found
-
-    def _denies(self, tokens: Sequence[str]) -> bool:
-        """Whether a text denies something near a word that was asked for."""
-        near = {
-            place
-            for at, word in enumerate(tokens)
-            if word in self.words["denied"][1]
-            for place in range(max(0, at - _NEAR), min(len(tokens), at + _NEAR + 1))
-        }
-        return any(not self.denied.isdisjoint(analyzer.terms(tokens[place])) for place in near)
 
 
 def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
@@ -204,14 +204,6 @@ def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
         given.update(filter(None, [best.item.origin.session]))
         reasons = best.reasons if fewer == 1 else {**best.reasons, "spread": fewer}
         yield replace(best, score=best.score * fewer, reasons=reasons)
-
-
-def _asks_when(words: Sequence[str]) -> bool:
-    """Whether a time answers a question, as far as its words show."""
-    return "when" in words or any(
-        (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
-        for one, other in pairwise(words)
-    )
 
 
 @lru_cache(maxsize=4096)
