@@ -66,6 +66,7 @@ class EncodedFile(NamedTuple):
 class ParsedFile(NamedTuple):
     """A file that could be read as a mapping."""
 
+    data: bytes
     text: Text
     mapping: dict[str, Any]
     is_json: bool
@@ -104,7 +105,7 @@ def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MA
     if not isinstance(mapping, dict):
         what = "a list" if isinstance(mapping, list) else "a single value"
         raise ItemSyntaxError(f"the file holds {what}, not keys and values", line=1, hint="write 'key: value' lines")
-    parsed = ParsedFile(text, mapping, is_json)
+    parsed = ParsedFile(data, text, mapping, is_json)
     if "\\" in text.text:  # what is in the text as an escape is hidden just as well
         for field, finding in hidden(mapping, allow_invisible):
             spot = parsed.place(field)
@@ -388,7 +389,7 @@ class Codec:
         if last is None or last[0] is not data or last[1] != path:
             written, place, mapping = self._written
             if place == path and written == data:  # it was proved to hold just this
-                parsed = ParsedFile(decode(data), dict(mapping), path.endswith(".json"))
+                parsed = ParsedFile(data, decode(data), dict(mapping), path.endswith(".json"))
             else:
                 parsed = parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
             last = self._last = data, path, parsed

@@ -147,20 +147,7 @@ def form_of(path: str, codec: Codec) -> Form | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileVersion:
-    """One version of a file that could be read."""
-
-    data: bytes
-    parsed: ParsedFile
-
-    @property
-    def mapping(self) -> dict[str, Any]:
-        """Its values."""
-        return self.parsed.mapping
-
-
-def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersion, theirs: FileVersion) -> bytes:
+def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: ParsedFile, theirs: ParsedFile) -> bytes:
     """The bytes of a joined file.
 
     A text joined by lines that says just what is wanted is taken as it is, with the comments of both. Else what differs
@@ -173,7 +160,7 @@ def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersi
     with suppress(ContentError):
         if joined.clean and same(form.read(joined.data).mapping, wanted):
             return joined.data
-    return form.write(wanted, ours.parsed).data
+    return form.write(wanted, ours).data
 
 
 def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge | None:
@@ -409,7 +396,7 @@ class _Unreadable(Exception):
 
 
 # -- by fields ----------------------------------------------------------------------------------------------------
-def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVersion) -> FileMerge:
+def _by_fields(request: _Request, form: Form, ours: ParsedFile, theirs: ParsedFile) -> FileMerge:
     """Both versions joined by the rules of their schema; the one that wins where only one can is called ours."""
     if request.prefer == "later" and _is_later(theirs, ours, not form.kind):
         ours, theirs = theirs, ours
@@ -433,9 +420,7 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
     return FileMerge(data=data, conflicts=result.conflicts, recorded=with_records is not None)
 
 
-def _followed(
-    form: Form, result: FieldMerge, begun: Mapping[str, Any], versions: tuple[FileVersion, ...]
-) -> FieldMerge:
+def _followed(form: Form, result: FieldMerge, begun: Mapping[str, Any], versions: tuple[ParsedFile, ...]) -> FieldMerge:
     """With records that only one side has updated to the present value: the other side decided about none of them."""
     known = result.values.get(CONFLICTS)
     if not known:
@@ -454,7 +439,7 @@ def _records_in(values: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(map(canonical, known)) if isinstance(known, list) else frozenset()
 
 
-def _with_conflicts(form: Form, result: FieldMerge, ours: FileVersion, theirs: FileVersion) -> dict[str, Any] | None:
+def _with_conflicts(form: Form, result: FieldMerge, ours: ParsedFile, theirs: ParsedFile) -> dict[str, Any] | None:
     """The values with a record of each conflict; None where there is none, or no room for it in the file."""
     if not result.conflicts:
         return None
@@ -479,15 +464,15 @@ def _with_records(values: Mapping[str, Any], entries: list[dict[str, Any]], lost
     return {**values, CONFLICTS: within([*(known or ()), *entries], lost_sha256)}
 
 
-def _read_version(form: Form, data: bytes, whose: str) -> FileVersion:
+def _read_version(form: Form, data: bytes, whose: str) -> ParsedFile:
     try:
-        return FileVersion(data=data, parsed=form.read(data))
+        return form.read(data)
     except ContentError as error:
         place = f"line {error.line}: " if error.line else ""
         raise _Unreadable(f"{whose}: {place}{error.sentence}") from error
 
 
-def _is_later(one: FileVersion, other: FileVersion, is_document: bool) -> bool:
+def _is_later(one: ParsedFile, other: ParsedFile, is_document: bool) -> bool:
     """Whether a version was changed after another; of two with the same times one is chosen by what they hold."""
     for name in _MOMENTS if is_document else _MOMENTS[:1]:
         here, there = (time_in(version.mapping.get(name)) for version in (one, other))
@@ -497,13 +482,13 @@ def _is_later(one: FileVersion, other: FileVersion, is_document: bool) -> bool:
     return keys[0] > keys[1]
 
 
-def _writer(version: FileVersion) -> str:
+def _writer(version: ParsedFile) -> str:
     origin = version.mapping.get("origin")
     named = origin.get("agent") or origin.get("speaker") if isinstance(origin, Mapping) else ""
     return named if isinstance(named, str) else ""
 
 
-def _sha256(version: FileVersion) -> str:
+def _sha256(version: ParsedFile) -> str:
     return hashlib.sha256(version.data).hexdigest()
 
 

@@ -33,11 +33,6 @@ class Text(NamedTuple):
     bom: bool = False
     crlf: bool = False
 
-    @property
-    def newline(self) -> str:
-        """The line ending the file uses."""
-        return "\r\n" if self.crlf else "\n"
-
     def encode(self, text: str) -> bytes:
         """Another text as bytes, with the byte order mark this one had.
 

@@ -108,41 +108,34 @@ def discover(workspace: Path) -> Layout | None:
     return None
 
 
-def require_own_folder(layout: Layout, trusted: Path | None) -> None:
-    """Refuse a git folder that is another working tree's, unless this user trusts it to be this one's.
-
-    Raises:
-        RepoUntrusted: naming the folder and the command that trusts it.
-    """
-    if layout.elsewhere is not None and layout.elsewhere != trusted:
-        from shlex import quote  # only errors need it
-
-        raise RepoUntrusted(
-            f"its .git leads to {layout.elsewhere}, which does not know this working tree",
-            path=str(layout.work_tree),
-            hint=f"run git worktree repair, or if it is meant: memfs admin trust {quote(str(layout.workspace))}",
-        )
-
-
-def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int] = frozenset()) -> None:
-    """Refuse a repository of another user, unless this user declared its work tree safe, or trusts that owner here.
+def require_trusted(
+    layout: Layout, allowed: frozenset[str] = frozenset(), trusted: Trusted = (frozenset(), None)
+) -> None:
+    """Refuse a git folder that is another working tree's, and a repository of another user, unless this user trusts
+    them here, or declared the work tree safe.
 
     Args:
         allowed: the folders that git's ``safe.directory`` names.
-        owners: the users trusted at this place.
+        trusted: the users, and the git folder, that are trusted at this place.
 
     Raises:
         RepoUntrusted: naming the folder and the command that trusts it.
     """
-    if not layout.foreign_owners - owners or "*" in allowed or str(layout.work_tree) in allowed:
+    owners, git_dir = trusted
+    foreign = layout.foreign_owners - owners and "*" not in allowed and str(layout.work_tree) not in allowed
+    if not foreign and layout.elsewhere in (None, git_dir):
         return
-    from shlex import quote
+    from shlex import quote  # only errors need it
 
-    raise RepoUntrusted(
-        "the repository belongs to another user",
-        path=str(layout.foreign[0][0]),
-        hint=f"if you trust that user: memfs admin trust {quote(str(layout.workspace))}",
-    )
+    trusts = f"memfs admin trust {quote(str(layout.workspace))}"
+    if layout.elsewhere not in (None, git_dir):
+        raise RepoUntrusted(
+            f"its .git leads to {layout.elsewhere}, which does not know this working tree",
+            path=str(layout.work_tree),
+            hint=f"run git worktree repair, or if it is meant: {trusts}",
+        )
+    path = str(layout.foreign[0][0])
+    raise RepoUntrusted("the repository belongs to another user", path=path, hint=f"if you trust that user: {trusts}")
 
 
 def state_folder(layout: Layout) -> Path:
@@ -212,23 +205,18 @@ def _layout(workspace: Path, found_at: Path, git_dir: Path, common_dir: Path) ->
     if not workspace.is_relative_to(work_tree) or workspace.is_relative_to(git_dir):
         raise RepoUnsupported("the workspace lies outside the working tree", path=str(workspace), hint="move it inside")
     below = workspace.relative_to(work_tree).as_posix()
-    elsewhere = _elsewhere(found_at, git_dir, common_dir, work_tree if "core.worktree" in settings else None)
-    return Layout(workspace, work_tree, git_dir, common_dir, "" if below == "." else below, foreign, elsewhere)
-
-
-def _elsewhere(found_at: Path, git_dir: Path, common_dir: Path, named: Path | None) -> Path | None:
-    """The git folder, if a ``.git`` here only says that it is this tree's, and it is another's by its own account.
-
-    A repository that came from elsewhere could so have its memories committed into one of this user's own.
-    """
-    entry = found_at / ".git"
+    # A .git here may only say that the git folder is this tree's, which is another's by its own account: a repository
+    # that came from elsewhere could so have its memories committed into one of this user's own.
+    elsewhere = None
     if git_dir != common_dir:
         back = read_small(git_dir / "gitdir")
-        known = back is not None and os.path.realpath(git_dir / back) == os.path.realpath(entry.parent) + "/.git"
-        return None if known and git_dir.parent == common_dir / "worktrees" else common_dir
-    if named == found_at or git_dir.name != ".git" or git_dir.parent == found_at:
-        return None
-    return git_dir if os.path.realpath(git_dir.parent / ".git") == str(git_dir) else None
+        known = back is not None and os.path.realpath(git_dir / back) == os.path.realpath(found_at) + "/.git"
+        elsewhere = None if known and git_dir.parent == common_dir / "worktrees" else common_dir
+    elif git_dir.name == ".git" and git_dir.parent != found_at:
+        named = "core.worktree" in settings and work_tree == found_at
+        tree_of_its_own = os.path.realpath(git_dir.parent / ".git") == str(git_dir)
+        elsewhere = git_dir if tree_of_its_own and not named else None
+    return Layout(workspace, work_tree, git_dir, common_dir, "" if below == "." else below, foreign, elsewhere)
 
 
 def _require_format(settings: dict[str, str], common_dir: Path) -> None:

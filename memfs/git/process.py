@@ -251,22 +251,21 @@ class GitCommands:
         Raises:
             GitFailed: the verb is not allowed, git is missing, failed or took too long.
         """
-        env = self.environment() | dict(variables or {})
-        process = start((git_program(), verb, *arguments), self.folder, env, keep)
+        process = self.open(verb, *arguments, variables=variables or {}, keep=keep)
         code, out, err = finish(process, data, timeout)
         if code not in accept:
             raise failure(verb, code, err)
         return out
 
-    def settings(self, pattern: str) -> list[tuple[str, str]]:
-        """The person's git settings whose names match, as the person's own git would see them, in order."""
-        matches = re.compile(pattern).search
-        return [(name, value) for _, name, value in self._all_settings() if matches(name)]
+    def settings(self, pattern: str, own: bool = False) -> list[tuple[str, str]]:
+        """The person's git settings whose names match, as the person's own git would see them, in order.
 
-    def own_settings(self, pattern: str) -> list[tuple[str, str]]:
-        """As ``settings``, without what the repository says: what only the person may decide."""
+        Args:
+            own: leave out what the repository says: of what only the person may decide.
+        """
         matches = re.compile(pattern).search
-        return [(name, value) for scope, name, value in self._all_settings() if scope in _OWN_SCOPES and matches(name)]
+        rows = [row for row in self._all_settings() if not own or row[0] in _OWN_SCOPES]
+        return [(name, value) for _, name, value in rows if matches(name)]
 
     def _all_settings(self) -> tuple[tuple[str, str, str], ...]:
         """Scope, name and value of every setting; asked again when a file or a variable that says some has changed."""
@@ -621,19 +620,11 @@ class StagedEntry(NamedTuple):
     blob: str | None
 
 
-def staged_changes(
-    git: GitCommands, commit: str | None, index: Path | None = None, *, planned: bool = True
-) -> Mapping[bytes, StagedEntry]:
-    """The paths whose index entry differs from a commit (None: from nothing), in the person's index or another file.
-
-    Args:
-        planned: those that are only going to be added (``git add -N``), too; no commit takes them.
-    """
+def staged_changes(git: GitCommands, commit: str | None, index: Path | None = None) -> Mapping[bytes, StagedEntry]:
+    """The paths whose index entry differs from a commit (None: from nothing), in the person's index or another file."""
     variables = {"GIT_INDEX_FILE": str(index)} if index else {}
-    against = commit or EMPTY_TREE
-    options: tuple[str, ...] = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
-    options += () if planned else ("--ita-invisible-in-index",)
-    fields = git.run("diff-index", *options, against, "--", variables=variables).split(b"\0")[:-1]
+    options = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", commit or EMPTY_TREE)
+    fields = git.run("diff-index", *options, "--", variables=variables).split(b"\0")[:-1]
     changes = {}
     for facts, path in zip(fields[::2], fields[1::2], strict=True):
         _, mode, _, blob, status = facts.decode().split(" ")

@@ -24,8 +24,7 @@ from memfs.git.layout import (
     Trusted,
     discover,
     facts_of,
-    require_own_folder,
-    require_owner,
+    require_trusted,
     state_folder,
 )
 from memfs.git.objects import Object, Tree, TreeEntry
@@ -144,9 +143,8 @@ class Repository:
         if layout is None:
             return None
         if layout.foreign or layout.elsewhere:
-            owners, git_dir = trusted(layout.work_tree) if trusted else (frozenset(), None)
-            require_own_folder(layout, git_dir)
-            require_owner(layout, _safe_folders() if layout.foreign else frozenset(), owners)
+            known: Trusted = trusted(layout.work_tree) if trusted else (frozenset(), None)
+            require_trusted(layout, _safe_folders() if layout.foreign else frozenset(), known)
         return cls(layout, allow_detached, state)
 
     @classmethod

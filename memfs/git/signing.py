@@ -264,7 +264,7 @@ class Signing:
         chosen = dict(self._git.settings(_AS_GIT))
         if "commit.gpgsign" not in chosen or chosen["commit.gpgsign"].lower() not in _TRUE:
             return commit
-        programs = dict(self._git.own_settings(_PROGRAMS))
+        programs = dict(self._git.settings(_PROGRAMS, own=True))
         form, key = chosen.get("gpg.format") or "openpgp", chosen.get("user.signingkey", "")
         try:
             if form == "ssh":
@@ -298,7 +298,7 @@ class Signing:
 
     def settings(self) -> Mapping[str, str]:
         """What the person's own git settings say of keys and signers; none of the repository's."""
-        return dict(self._git.own_settings(_KEYS))
+        return dict(self._git.settings(_KEYS, own=True))
 
     def take_notes(self) -> list[Problem]:
         """What went wrong since this was last asked."""

@@ -45,10 +45,8 @@ FITTING: Mapping[Trigger, tuple[BehaviorAction, ...]] = {
 }
 """The actions that find what they need in the facts of what happened."""
 
-DEFAULT_RULES = (
-    BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES),
-    BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=BehaviorAction.EXTRACT_LEARNINGS),
-    BehaviorRule(trigger=Trigger.PATTERN_DETECTED, action=BehaviorAction.CREATE_REUSABLE_KNOWLEDGE),
+DEFAULT_RULES = tuple(
+    BehaviorRule(trigger=trigger, action=action) for trigger, actions in FITTING.items() for action in actions
 )
 
 

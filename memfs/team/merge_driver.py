@@ -23,7 +23,7 @@ from memfs.format.text import whole_marked
 from memfs.fs import io
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
-from memfs.git.layout import Layout, discover, read_small, require_own_folder, require_owner, state_folder
+from memfs.git.layout import Layout, discover, read_small, require_trusted, state_folder
 from memfs.git.process import GitCommands, files_of
 from memfs.model.ids import stem_of
 from memfs.model.item import object_id
@@ -185,8 +185,7 @@ def _layout(folder: Path) -> Layout:
     layout = discover(folder)
     if layout is None:
         raise HistoryError("this is no repository", path=str(folder), hint="run git there")
-    require_own_folder(layout, None)
-    require_owner(layout, frozenset())
+    require_trusted(layout)
     return layout
 
 

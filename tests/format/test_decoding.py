@@ -37,7 +37,6 @@ def test_row_10_byte_order_mark_and_crlf_are_accepted_and_remembered() -> None:
     text = decode(b"\xef\xbb\xbftitle: x\r\n")
 
     assert text == Text("title: x\r\n", bom=True, crlf=True)
-    assert text.newline == "\r\n"
     assert text.encode("y") == b"\xef\xbb\xbfy"
 
 

@@ -87,11 +87,11 @@ def test_settings_are_asked_for_once_until_something_that_says_them_changes(worl
         return tuple(dict(git.settings(rf"^{name}$")).get(name) for name in ("user.name", "memfs.signingkey"))
 
     assert [current(), current()] == [("One", "/key")] * 2
-    assert dict(git.own_settings("signingkey")) == {"memfs.signingkey": "/key"}
+    assert dict(git.settings("signingkey", own=True)) == {"memfs.signingkey": "/key"}
     assert len(started) == 1
     world.git("config", "user.name", "Here")
     assert current() == ("Here", "/key")
-    assert dict(git.own_settings("^user")) == {"user.name": "One"}
+    assert dict(git.settings("^user", own=True)) == {"user.name": "One"}
     own.write_text("[memfs]\n\tsigningkey = /other\n")
     assert current() == ("Here", "/other")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
