@@ -678,7 +678,13 @@ def commit(
         if not chain.commits:
             return CommitResult(commits=(), left_staged=())
         store(repository, chain.objects)
-        left = take(repository, _step(head, ref, tip, chain))
+        entries: dict[bytes, TreeEntry | None] = {}
+        if ref in (head.ref, "HEAD"):
+            look = chain.editor.tree
+            entries = {path: objects.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
+        loose = chain.objects if len(chain.objects) <= LOOSE_AT_MOST else ()
+        step = RefIndexStep(head, ref, tip, chain.commits[-1], entries, chain.contents, loose)
+        left = take(repository, step)
         if left is not None:
             repository.remember(chain.editor.made)
             shown = (repository.below(path) for path in sorted(left))
@@ -718,10 +724,13 @@ def build(
     named = [(group, _named(repository, group)) for group in not_held(repository, groups, tip, since)]
     for group, changes in named:
         other = group.merges if group.merges and holds_commit(repository, group.merges) else ""
-        if other and not commits and _leads_there(repository, changes, tip, other):
-            root = repository.root(other)
-            commits.append(other)
-            continue
+        if other and not commits and (tip is None or is_ancestor(repository, tip, other)):
+            # the branch need only move along the other line where it would hold the same by that
+            after = TreeEditor(repository.read_tree, {}).apply(root, changes)
+            if (after or objects.EMPTY_TREE) == repository.root(other):
+                root = repository.root(other)
+                commits.append(other)
+                continue
         there = repository.root(other) if other else None
         for (parts, blob), change in zip(changes.items(), group.changes, strict=True):
             held = objects.find(repository.read_tree, there, parts)  # of the other line, at the same path
@@ -761,23 +770,6 @@ def _named(repository: Repository, group: Group) -> Named:
         objects.split(repository.full(change.path)): None if change.data is None else repository.blob_id(change.data)
         for change in group.changes
     }
-
-
-def _leads_there(repository: Repository, changes: Named, tip: str | None, other: str) -> bool:
-    """Whether the branch need only move along the other line: it has nothing of its own, and would hold the same."""
-    if tip is not None and not is_ancestor(repository, tip, other):
-        return False
-    after = TreeEditor(repository.read_tree, {}).apply(repository.root(tip) if tip else None, changes)
-    return (after or objects.EMPTY_TREE) == repository.root(other)
-
-
-def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> RefIndexStep:
-    entries: dict[bytes, TreeEntry | None] = {}
-    if ref in (head.ref, "HEAD"):
-        look = chain.editor.tree
-        entries = {path: objects.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
-    loose = chain.objects if len(chain.objects) <= LOOSE_AT_MOST else ()
-    return RefIndexStep(head, ref, tip, chain.commits[-1], entries, chain.contents, loose)
 
 
 def _tip(repository: Repository, head: Head, ref: str) -> str | None:
