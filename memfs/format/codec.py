@@ -29,12 +29,9 @@ from memfs.format.plain import (
     DOCUMENT_PARTS,
     MAX_PARTS,
     FieldPath,
-    Node,
-    NodePlace,
     dotted,
     hidden,
     hidden_error,
-    place,
     plain,
     refuse_hidden,
     same,
@@ -51,6 +48,7 @@ from memfs.startup import TYPE_CHECKING, Any, json, sha256
 if TYPE_CHECKING:
     from memfs.format.schema import SchemaError, Schemas
     from memfs.format.splice import Order
+    from memfs.format.yaml_text import NodePlace
 
 
 class EncodedFile(NamedTuple):
@@ -75,8 +73,8 @@ class ParsedFile(NamedTuple):
         """Where a field is."""
         from memfs.format import json_text, yaml_text
 
-        root: Node = (json_text if self.is_json else yaml_text).tree(self.text.text)
-        return place(root, self.text.text, path, of_key)
+        root = (json_text if self.is_json else yaml_text).tree(self.text.text)
+        return yaml_text.place(root, self.text.text, path, of_key)
 
 
 def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MAX_PARTS) -> ParsedFile:

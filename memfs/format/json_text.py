@@ -10,12 +10,14 @@ import re
 from contextlib import suppress
 
 from memfs.errors import AliasForbidden, DuplicateKey, ItemSyntaxError, TagForbidden
-from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, Node, finite_number, whole_number
+from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, finite_number, whole_number
 from memfs.format.text import position
 from memfs.startup import TYPE_CHECKING, Any, json, regex
 
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from memfs.format.yaml_text import Node
 
 _TOKEN = regex(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<constant>NaN|-?Infinity)|'

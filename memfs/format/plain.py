@@ -1,4 +1,4 @@
-"""Plain values: the Python values that have an exact counterpart in YAML and JSON, and their positions in a text.
+"""Plain values: the Python values that have an exact counterpart in YAML and JSON.
 
 Plain means text, 64-bit integers, finite floats, true, false, null, lists, and mappings with text keys. Comparison is
 strict, and text that a reader cannot see is refused.
@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 
-from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text import HiddenCharacter, findings
-from memfs.startup import Any, Literal, json
+from memfs.startup import Any, json
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
@@ -194,68 +193,3 @@ def finite_number(text: str) -> float:
     if not math.isfinite(number) or re.search("[1-9]", re.split("[eE]", text)[0]):
         raise ValueError(f"{text[:40]} is outside the range of numbers")
     return number
-
-
-Shape = Literal["scalar", "map", "seq"]
-Style = Literal["plain", "quoted", "block", "flow"]
-
-
-@dataclass(slots=True)
-class Node:
-    """One value: its range in the text, its style, its parts, and the line of each key."""
-
-    kind: Shape
-    start: int
-    end: int
-    line: int
-    column: int
-    style: Style
-    value: Any = None
-    entries: list[KeyNode] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=dict)
-
-    def entry(self, key: str) -> KeyNode | None:
-        """The entry of a mapping with that key."""
-        return next((entry for entry in self.entries if entry.key == key), None)
-
-
-@dataclass(slots=True)
-class KeyNode:
-    """A key of a mapping, its range and place, and its value."""
-
-    key: str
-    start: int
-    end: int
-    line: int
-    column: int
-    value: Node
-
-
-class NodePlace(NamedTuple):
-    """Where a field is, 1-based, and how its value was typed ("" for a collection)."""
-
-    line: int
-    column: int
-    typed: str = ""
-
-
-def place(root: Node, text: str, path: FieldPath, of_key: bool = False) -> NodePlace:
-    """Where the field at ``path`` is: its key, or its value; the nearest enclosing place where it is absent."""
-    node, found = root, NodePlace(root.line, root.column + 1)
-    for depth, part in enumerate(path):
-        if node.kind == "map":
-            entry = node.entry(str(part))
-            if entry is None:
-                return found
-            node = entry.value
-            if (of_key and depth == len(path) - 1) or node.start == node.end:
-                found = NodePlace(entry.line, entry.column + 1)
-                continue
-        elif node.kind == "seq" and isinstance(part, int) and part < len(node.items):
-            node = node.items[part]
-        else:
-            return found
-        typed = text[node.start : node.end] if node.kind == "scalar" else ""
-        found = NodePlace(node.line, node.column + 1, typed)
-    return found

@@ -15,7 +15,8 @@ from operator import itemgetter
 from typing import Any
 
 from memfs.format import yaml_text
-from memfs.format.plain import KeyNode, Node, same
+from memfs.format.plain import same
+from memfs.format.yaml_text import KeyNode, Node
 
 Order = Mapping[str, Any]
 """Canonical key order: key to the order inside it (an empty mapping where there is none)."""

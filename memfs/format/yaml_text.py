@@ -28,6 +28,7 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import (
     AliasForbidden,
     ContentError,
@@ -37,8 +38,8 @@ from memfs.errors import (
     ItemTooLarge,
     TagForbidden,
 )
-from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, KeyNode, Node, Shape, Style, finite_number, whole_number
-from memfs.startup import TYPE_CHECKING, Any
+from memfs.format.plain import MAX_DEPTH, MAX_KEY, MAX_PARTS, FieldPath, finite_number, whole_number
+from memfs.startup import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -60,6 +61,73 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _STYLES: dict[str | None, Style] = {"|": "block", ">": "block", "'": "quoted", '"': "quoted"}
 
 
+# -- positions ----------------------------------------------------------------------------------------------------
+Shape = Literal["scalar", "map", "seq"]
+Style = Literal["plain", "quoted", "block", "flow"]
+
+
+@dataclass(slots=True)
+class Node:
+    """One value: its range in the text, its style, its parts, and the line of each key."""
+
+    kind: Shape
+    start: int
+    end: int
+    line: int
+    column: int
+    style: Style
+    value: Any = None
+    entries: list[KeyNode] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def entry(self, key: str) -> KeyNode | None:
+        """The entry of a mapping with that key."""
+        return next((entry for entry in self.entries if entry.key == key), None)
+
+
+@dataclass(slots=True)
+class KeyNode:
+    """A key of a mapping, its range and place, and its value."""
+
+    key: str
+    start: int
+    end: int
+    line: int
+    column: int
+    value: Node
+
+
+class NodePlace(NamedTuple):
+    """Where a field is, 1-based, and how its value was typed ("" for a collection)."""
+
+    line: int
+    column: int
+    typed: str = ""
+
+
+def place(root: Node, text: str, path: FieldPath, of_key: bool = False) -> NodePlace:
+    """Where the field at ``path`` is: its key, or its value; the nearest enclosing place where it is absent."""
+    node, found = root, NodePlace(root.line, root.column + 1)
+    for depth, part in enumerate(path):
+        if node.kind == "map":
+            entry = node.entry(str(part))
+            if entry is None:
+                return found
+            node = entry.value
+            if (of_key and depth == len(path) - 1) or node.start == node.end:
+                found = NodePlace(entry.line, entry.column + 1)
+                continue
+        elif node.kind == "seq" and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        else:
+            return found
+        typed = text[node.start : node.end] if node.kind == "scalar" else ""
+        found = NodePlace(node.line, node.column + 1, typed)
+    return found
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
 def load(text: str, parts: int = MAX_PARTS) -> Any:
     """The value of a YAML text, made of dict, list, str, int, float, bool and None.
 

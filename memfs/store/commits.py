@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from memfs import errors
 from memfs.dataclass import dataclass, field, replace
-from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Operation
 from memfs.git.layout import Head
@@ -80,6 +79,8 @@ class Committer:
         Raises:
             SecretDetected: the message holds a secret.
         """
+        from memfs.format.secrets import refuse_text  # who commits nothing does without
+
         refuse_text(message, "message")
         try:
             with self._parts.commit_lock.hold("commit", timeout=patience):

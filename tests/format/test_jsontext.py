@@ -10,7 +10,7 @@ import pytest
 
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.format import json_text
-from memfs.format.plain import place
+from memfs.format.yaml_text import place
 
 
 @pytest.mark.parametrize("text", ["[" * 25_000, '{"a":' * 25_000, '{"x": "[[[", "a": ' + "[" * 900_000])

@@ -19,7 +19,7 @@ from memfs.errors import (
     TagForbidden,
 )
 from memfs.format import yaml_text
-from memfs.format.plain import place
+from memfs.format.yaml_text import place
 
 BILLION_LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{below}'] * 9)}]\n" for below, name in zip("abcdef", "bcdefg", strict=True)

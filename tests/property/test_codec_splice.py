@@ -9,7 +9,8 @@ from typing import Any
 from memfs.errors import ContentError
 from memfs.format import splice, yaml_text
 from memfs.format.codec import parse, render
-from memfs.format.plain import Node, same
+from memfs.format.plain import same
+from memfs.format.yaml_text import Node
 
 WORDS = [
     "alpha", "beta gamma", "no", "1.10", "x: y", "# hash", "two\nlines", "two\nlines\n", "open\n\n", "  lead\nx",
