@@ -143,7 +143,7 @@ class OpenMerges:
         """
         found, others = unmerged(self._parts.repository)
         own = [one for one in found if is_own(one.path) and one.plain]
-        items = [one for one in own if self._is_item(one.path)]
+        items = [one for one in own if is_item(one.path, self._parts.kinds)]
         ours = [one for one in own if one in items or is_own_file(one.path)]
         sides = self._join.going_on() if items else None
         if sides is None:
@@ -287,9 +287,6 @@ class OpenMerges:
         outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
         return self.file(one.path) == outcome.data and not any(self.file(path) for path in one.also)
 
-    def _is_item(self, path: str) -> bool:
-        return is_item(path, self._parts.kinds)
-
     def _blob(self, stage: TreeEntry | None) -> bytes | None:
         return None if stage is None else self._parts.repository.blob(stage.id)
 
@@ -305,11 +302,8 @@ class OpenMerges:
             return False
         if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
             return not one.beside and not any(self.file(path) is not None for path in one.also)
-        return not has_markers(present) and self._valid(one.path, present)
-
-    def _valid(self, path: str, data: bytes) -> bool:
-        known = schema_of(path) or self._is_item(path)
-        return not known or self._parts.codec.accepts(data, path)
+        free = not schema_of(one.path) and not is_item(one.path, self._parts.kinds)
+        return not has_markers(present) and (free or self._parts.codec.accepts(present, one.path))
 
 
 def _versions(one: Open) -> tuple[bytes | None, ...]:
@@ -317,15 +311,14 @@ def _versions(one: Open) -> tuple[bytes | None, ...]:
 
 
 def is_known(one: Open, present: bytes | None) -> bool:
-    """Whether a file has nothing in it but one of the versions, or what git made of them."""
-    return present in _versions(one) or _is_gits(one, present)
+    """Whether a file has nothing in it but one of the versions, or what git made of them.
 
-
-def _is_gits(one: Open, present: bytes | None) -> bool:
-    """Whether a file with markers has no other lines than the versions have: what git, or a text merge, puts there."""
-    if present is None or not has_markers(present):
-        return False
-    known = {line for version in _versions(one) if version is not None for line in version.splitlines()}
+    What git, or a text merge, puts there has markers, and else no other lines than the versions have.
+    """
+    versions = _versions(one)
+    if present in versions or present is None or not has_markers(present):
+        return present in versions
+    known = {line for version in versions if version is not None for line in version.splitlines()}
     return all(line in known or _MARKER.match(line) for line in present.splitlines())
 
 
@@ -391,21 +384,6 @@ class DecisionResult:
         return self.item.sha256 if self.item else None
 
 
-def _of_field(item: MemoryItem, field: str | None) -> tuple[RecordedConflict, ...]:
-    """The conflicts of an item over one field, None for all.
-
-    Raises:
-        ItemNotFound: it has none.
-    """
-    chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
-    if not chosen:
-        over = f" over {field!r}" if field else ""
-        raise errors.ItemNotFound(
-            f"{item.id} carries no conflict{over}", hint="'memfs team conflicts' lists what waits"
-        )
-    return chosen
-
-
 def _to_take(item: MemoryItem, chosen: Sequence[RecordedConflict]) -> list[RecordedConflict]:
     """Of some conflicts of an item those whose value is taken: one for each value that it displaced.
 
@@ -414,7 +392,8 @@ def _to_take(item: MemoryItem, chosen: Sequence[RecordedConflict]) -> list[Recor
     """
     taken: list[RecordedConflict] = []
     for one in [each for each in chosen if field_merge.stands(item, each)] or chosen:
-        rival = next((each for each in taken if _rival(one, each)), None)
+        place = one.field, one.kept, one.part
+        rival = next((each for each in taken if (each.field, each.kept, each.part) == place), None)
         if rival is None:
             taken.append(one)
         elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
@@ -427,38 +406,8 @@ def _to_take(item: MemoryItem, chosen: Sequence[RecordedConflict]) -> list[Recor
     return taken
 
 
-def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
-    """Whether two values were displaced by the same one."""
-    return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
-
-
 def _value(item: MemoryItem, field: str) -> Any:
     return field_merge.value_at(item_fields.values(item), field)
-
-
-def _unclear(item: MemoryItem) -> errors.QueryInvalid:
-    hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs team conflicts resolve {item.id} --keep kept'"
-    return errors.QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
-
-
-def _end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
-    """Files first, then the index: after a kill in between, the same versions are joined again.
-
-    Raises:
-        Conflict: a file changed at this very moment. What came before it is finished.
-        GitBusy: somebody holds the index.
-        StorageIO.
-    """
-    contents: dict[str, tuple[str, bytes | None]] = {}
-    for one in outcomes:
-        try:
-            _place(tree, repository, one)
-        except FileChanged as error:
-            problem = "the file changed while it was joined"
-            raise errors.Conflict(problem, path=one.open.path, hint="look at it, and try again") from error
-        contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
-        contents[one.open.path] = (one.open.mode, one.data)
-    stage(repository, contents)
 
 
 def _place(tree: Tree, repository: Repository, one: MergeOutcome) -> None:
@@ -527,9 +476,12 @@ class Resolver:
             documents = self.documents()
             opened, others = self._merges.in_index()
             in_index = {path for one in opened for path in one.paths}
+            self._store.follow()
+            # those fields alone that were not edited since
+            marked = ((item, undecided(item)) for item in self._marked if item.path not in in_index)
             return OpenConflicts(
                 open=tuple(opened),
-                items=tuple(item for item in self._marked_items() if item.path not in in_index),
+                items=tuple(item.replace(conflicts=standing) for item, standing in marked if standing),
                 documents=tuple(documents),
                 others=others,
                 situation=situation(self._parts.repository),
@@ -559,13 +511,6 @@ class Resolver:
                     found.append(clash)
         return found
 
-    def _marked_items(self) -> Iterator[MemoryItem]:
-        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
-        self._store.follow()
-        for item in self._marked:
-            if standing := undecided(item):
-                yield item.replace(conflicts=standing)
-
     # -- ending merges --------------------------------------------------------------------------------------------
     def finish(self, references: Sequence[str] = (), *, side: Side = "") -> list[MergeOutcome]:
         """Join what git left in several versions, by the same rules as the merge driver.
@@ -586,30 +531,44 @@ class Resolver:
             GitBusy: somebody holds the index; repeat it.
             StorageIO.
         """
-        chosen = dict.fromkeys(self._named(self._merges.in_index()[0], references))
-        outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
-        ready = [one for one in outcomes if not one.undecided]
-        self._end(ready)
-        self.take_up()
-        return outcomes
-
-    def _named(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
-        if not references:
-            yield from opened
+        opened = self._merges.in_index()[0]
+        chosen = {} if references else dict.fromkeys(opened)
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             if not found:
                 decide = f"'memfs team conflicts resolve {reference}"
                 hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
                 raise errors.ItemNotFound(f"no merge in progress left {reference!r} to decide", hint=hint)
-            yield from found
+            chosen |= dict.fromkeys(found)
+        outcomes = [self._merges.outcome(one, side) for one in chosen]
+        # What has to end together is left together: git knows the one of two items only by the other's entry.
+        left = {one.open.path for one in outcomes if one.undecided}
+        outcomes = [
+            replace(one, undecided=f"it ends together with {other}")
+            if (other := next((path for path in one.open.beside if path in left), ""))
+            else one
+            for one in outcomes
+        ]
+        self._end([one for one in outcomes if not one.undecided])
+        self.take_up()
+        return outcomes
 
     def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
         if not outcomes:
             return
+        tree, repository = self._parts.tree, self._parts.repository
+        contents: dict[str, tuple[str, bytes | None]] = {}
         with self._parts.lock.hold("resolve"):
-            _end_merges(self._parts.tree, self._parts.repository, outcomes)
+            for one in outcomes:
+                try:
+                    _place(tree, repository, one)
+                except FileChanged as error:
+                    problem = "the file changed while it was joined"
+                    raise errors.Conflict(problem, path=one.open.path, hint="look at it, and try again") from error
+                contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
+                contents[one.open.path] = (one.open.mode, one.data)
+            stage(repository, contents)  # after the files: of a kill in between, the same versions are joined again
         paths = [path for one in outcomes for path in one.open.paths]
         ended = {stem_of(path).casefold() for path in paths}
         for name, missed in self._missed.all().items():
@@ -658,7 +617,11 @@ class Resolver:
 
     def _decide_item(self, reference: str, take: bool, field: str | None, source: str) -> DecisionResult:
         item = self._store.find(reference)
-        chosen = _of_field(item, field)
+        chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
+        if not chosen:
+            over = f" over {field!r}" if field else ""
+            hint = "'memfs team conflicts' lists what waits"
+            raise errors.ItemNotFound(f"{item.id} carries no conflict{over}", hint=hint)
         taken = _to_take(item, chosen) if take else []
         after: MemoryItem | None = item
         for one in chosen:
@@ -704,7 +667,10 @@ class Resolver:
             if conflict.lost == DELETED:
                 return None
             if conflict.lost != OTHER:
-                raise _unclear(item)
+                name = f"memfs team conflicts resolve {item.id} --keep kept"
+                hint = f"edit it by what 'memfs log {item.id}' names, then '{name}'"
+                what = "more fields were not kept than the item can name"
+                raise errors.QueryInvalid(what, path=item.path, hint=hint)
             return self._version(item, conflict).replace(conflicts=left)
         if conflict.lost_sha256:
             lost = _value(self._version(item, conflict), conflict.field)
@@ -732,17 +698,6 @@ class Resolver:
             path=item.path,
             hint="fetch it, or edit the item by hand",
         )
-
-
-def _in_pairs(outcomes: Sequence[MergeOutcome]) -> list[MergeOutcome]:
-    """With what has to end together left together: git knows the one of two items only by the other's entry."""
-    left = {one.open.path for one in outcomes if one.undecided}
-    return [
-        replace(one, undecided=f"it ends together with {other}")
-        if (other := next((path for path in one.open.beside if path in left), ""))
-        else one
-        for one in outcomes
-    ]
 
 
 def _means(reference: str, path: str) -> bool:

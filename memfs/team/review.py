@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, SETTINGS_FILE
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import replace
 from memfs.errors import ERROR, WARNING, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import secrets, toml_text
 from memfs.format.codec import parse, remarks, schema_of
@@ -193,25 +193,25 @@ def item_findings(
         if old is not None and _rank(new.trust) > _rank(old.trust):
             message = f"who vouches for it changes from {old.trust} to {new.trust}"
             yield finding("TrustRaised", message, path=new.path, id=new.id, hint="only a person can vouch for it")
-        yield from _recorded(old, new)
+        known = values(old).get("conflicts", []) if old is not None else []
+        for clash in values(new).get("conflicts", []):  # what a merge could not decide, as the item itself says
+            if clash not in known:
+                field = clash.get("field") or "the whole memory"
+                kept, lost = (
+                    shown(repr(clash[key]))[:_SHOWN] if key in clash else "nothing" for key in ("kept", "lost")
+                )
+                message = f"of {field} a merge kept {kept} and not {lost}"
+                hint = f"memfs team conflicts resolve {new.id} --keep kept; or --keep lost"
+                yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
     yield from _twins(after, changed)
-    yield from _records(before, after, changed)
+    for path in changed.others:
+        if document_kind(path) == "conflict" and path in after.entries and path not in before.entries:
+            hint = "'memfs team conflicts' lists what waits"
+            yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
 
 def _rank(trust: str) -> int:
     return BY_TRUST.index(trust) if trust in BY_TRUST else -1
-
-
-def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding]:
-    """What a merge could not decide, as the item itself says."""
-    known = values(old).get("conflicts", []) if old is not None else []
-    for clash in values(new).get("conflicts", []):
-        if clash not in known:
-            field = clash.get("field") or "the whole memory"
-            kept, lost = (shown(repr(clash[key]))[:_SHOWN] if key in clash else "nothing" for key in ("kept", "lost"))
-            message = f"of {field} a merge kept {kept} and not {lost}"
-            hint = f"memfs team conflicts resolve {new.id} --keep kept; or --keep lost"
-            yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
 
 
 def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
@@ -226,14 +226,6 @@ def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
             for path in others:
                 message = f"{first} has the same id"
                 yield finding("DuplicateId", message, path=path, id=stem_of(path), hint="rename one of the two files")
-
-
-def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
-    """Records of conflicts between state documents that came, and wait for a decision."""
-    for path in changed.others:
-        if document_kind(path) == "conflict" and path in after.entries and path not in before.entries:
-            hint = "'memfs team conflicts' lists what waits"
-            yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
 
 _MOST = 200
@@ -309,26 +301,6 @@ _MOST_BLOBS = 20_000
 _SHORT = 10
 
 
-@dataclass
-class _ReviewScope:
-    """What was looked at on the way: contents that were searched, and which commit wrote a path last."""
-
-    blobs: set[str] = field(default_factory=set)
-    last: dict[str, ParsedCommit] = field(default_factory=dict)
-
-
-def commits_between(repository: Repository, base: str | None, head: str) -> list[str]:
-    """The commits that a head has and a base has not, newest first.
-
-    Raises:
-        HistoryUnavailable: the history between them is cut off (a shallow clone).
-    """
-    found = beyond(repository, [head], [base] if base else [])
-    if cut_off(repository).intersection(found):
-        raise shallow()
-    return found
-
-
 def shallow() -> HistoryUnavailable:
     """The error where a shallow clone lacks what a comparison needs."""
     return HistoryUnavailable(
@@ -341,32 +313,30 @@ def history_findings(
     before: Side, after: Side, commits: Sequence[str], items: Sequence[ReviewedItem]
 ) -> Iterator[ReviewFinding]:
     """What the commits say, newest first."""
-    seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.entries.values()})
+    repository = after.files.repository
+    seen = {entry.id for side in (before, after) for entry in side.entries.values()}
+    last: dict[str, ParsedCommit] = {}  # which commit wrote a path last
     for commit in commits[:_MOST_COMMITS]:
-        yield from _in_commit(after.files.repository, commit, seen)
+        parsed = repository.commit_object(commit)
+        for secret in secrets.find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
+            yield _leak(f"the message of commit {commit[:_SHORT]} has {secret.what} (rule {secret.rule})", "")
+        for path in sorted(_paths(repository, commit, parsed)):
+            entry = repository.entry(commit, path)
+            if len(parsed.parents) < 2:
+                last.setdefault(path, parsed)
+            if entry is None or entry.id in seen or len(seen) > _MOST_BLOBS:
+                continue
+            seen.add(entry.id)
+            data = repository.blob(entry.id)
+            if (found := secrets.found_in_file(data, path)) and not secrets.reason_in_file(data, path):
+                what = f"{found[0].what} (rule {found[0].rule} at line {found[0].line})"
+                yield _leak(f"commit {commit[:_SHORT]} has {what}, which the change took out again", path)
     if len(commits) > _MOST_COMMITS:
         yield finding("HistoryNotRead", f"{len(commits):,} commits; the newest {_MOST_COMMITS:,} were looked through")
     for one in items:
-        brought_by = seen.last.get(one.change.path)
+        brought_by = last.get(one.change.path)
         if brought_by is not None and one.new is not None:
             yield from _claims(one.old, one.new, brought_by)
-
-
-def _in_commit(repository: Repository, commit: str, seen: _ReviewScope) -> Iterator[ReviewFinding]:
-    parsed = repository.commit_object(commit)
-    for secret in secrets.find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
-        yield _leak(f"the message of commit {commit[:_SHORT]} has {secret.what} (rule {secret.rule})", "")
-    for path in sorted(_paths(repository, commit, parsed)):
-        entry = repository.entry(commit, path)
-        if len(parsed.parents) < 2:
-            seen.last.setdefault(path, parsed)
-        if entry is None or entry.id in seen.blobs or len(seen.blobs) > _MOST_BLOBS:
-            continue
-        seen.blobs.add(entry.id)
-        data = repository.blob(entry.id)
-        if (found := secrets.found_in_file(data, path)) and not secrets.reason_in_file(data, path):
-            what = f"{found[0].what} (rule {found[0].rule} at line {found[0].line})"
-            yield _leak(f"commit {commit[:_SHORT]} has {what}, which the change took out again", path)
 
 
 def _leak(message: str, path: str) -> ReviewFinding:
@@ -397,13 +367,8 @@ def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> I
 
 
 # -- the report ---------------------------------------------------------------------------------------------------
-def concealed(report: Report) -> Report:
-    """The report with the name of a rule in place of each secret."""
-    made: Report = _concealed(report)
-    return replace(made, base=report.base, head=report.head)
-
-
 def _concealed(value: Any) -> Any:
+    """A part of the report with the name of a rule in place of each secret."""
     if isinstance(value, review_report.FieldChange):
         key = value.field.rpartition(".")[2]
         sides = {name: secrets.redacted_value(getattr(value, name), key) for name in ("before", "after")}
@@ -448,32 +413,29 @@ class Reviews:
                 all that a single one has is here already.
         """
         revisions = revisions.strip() or f"{self._main()}..HEAD"
-        if ".." not in revisions:
-            revisions = self._coming(revisions)
-        left, right = self._ends(revisions)
-        base = self._common(left, right)
-        commits = commits_between(self._repository, base, right)
-        before, after = (review_report.side_of(self._repository, commit, self._invisible) for commit in (base, right))
-        return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
-
-    @property
-    def _invisible(self) -> bool:
-        return self._settings.security.allow_invisible
-
-    # -- which sides ----------------------------------------------------------------------------------------------
-    def _ends(self, revisions: str) -> tuple[str, str]:
+        repository = self._repository
+        if ".." not in revisions:  # the range of what a revision would bring
+            here, there = repository.resolve("HEAD"), repository.resolve(revisions)
+            if there in merge_bases(repository, here, there):  # most likely it is meant as the other end
+                hint = f"name both ends: memfs review {revisions}..HEAD, or {revisions}~1..{revisions}"
+                raise HistoryUnavailable(f"all of {revisions} is in this branch already", hint=hint)
+            revisions = f"HEAD..{revisions}"
         left, _, right = revisions.partition("..")
         if not left:
             raise HistoryUnavailable(f"{revisions!a} names no beginning", hint=_HINT)
-        return self._repository.resolve(left), self._repository.resolve(right.removeprefix(".") or "HEAD")
-
-    def _coming(self, head: str) -> str:
-        """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
-        here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
-        if there in merge_bases(self._repository, here, there):
-            hint = f"name both ends: memfs review {head}..HEAD, or {head}~1..{head}"
-            raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
-        return f"HEAD..{head}"
+        base, head = repository.resolve(left), repository.resolve(right.removeprefix(".") or "HEAD")
+        bases, cut = merge_bases(repository, base, head), cut_off(repository)
+        commits = beyond(repository, [head], bases[:1]) if bases else []
+        if (cut and not bases) or cut.intersection(commits):
+            raise HistoryUnavailable(
+                "this clone is shallow: it lacks the commits that both sides began from",
+                hint="'git fetch --unshallow'; in a workflow, give actions/checkout 'fetch-depth: 0'",
+            )
+        if not bases:
+            raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
+        invisible = self._settings.security.allow_invisible
+        before, after = (review_report.side_of(repository, commit, invisible) for commit in (bases[0], head))
+        return self._report(before, after, revisions.removeprefix(_REMOTES), commits)
 
     def _main(self) -> str:
         """The branch that a pull request most likely is for."""
@@ -485,40 +447,29 @@ class Reviews:
                     return name
         raise HistoryUnavailable("nothing says what to compare with", hint=_HINT)
 
-    def _common(self, left: str, right: str) -> str:
-        """The commit that both began from."""
-        bases = merge_bases(self._repository, left, right)
-        if bases:
-            return bases[0]
-        if cut_off(self._repository):
-            raise shallow()
-        raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
-
-    # -- the report -----------------------------------------------------------------------------------------------
     def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
         changed = review_report.changed_between(before, after)
         items = review_report.item_changes(before, after, changed)
-        found = list(self._findings(before, after, changed, items, commits))
-        report = Report(
-            base=before.files.commit,
-            head=after.files.commit,
-            title=title,
-            items=tuple(one.change for one in items),
-            documents=tuple(review_report.document_changes(before, after, changed)),
-            commits=len(commits),
-        )
+        found: list[ReviewFinding] = []
+        if after.broken_kinds is not None and KINDS not in changed.others:
+            found.append(of_error(after.broken_kinds, KINDS))
+        found += file_findings(before, after, changed)
+        found += item_findings(before, after, items, changed)
+        found += history_findings(before, after, commits, items)
         if changed.every:
             try:
                 found += neighbour_findings(before, after, items, self._travel.at(after.files.commit).store)
             except (MemfsError, OSError) as error:
                 found.append(finding("NotAsked", str(error)))
-        return replace(report, findings=review_report.in_order(found))
-
-    def _findings(
-        self, before: Side, after: Side, changed: ChangedPaths, items: list[ReviewedItem], commits: list[str]
-    ) -> Iterator[ReviewFinding]:
-        if after.broken_kinds is not None and KINDS not in changed.others:
-            yield of_error(after.broken_kinds, KINDS)
-        yield from file_findings(before, after, changed)
-        yield from item_findings(before, after, items, changed)
-        yield from history_findings(before, after, commits, items)
+        made: Report = _concealed(
+            Report(
+                base="",
+                head="",
+                title=title,
+                items=tuple(one.change for one in items),
+                documents=tuple(review_report.document_changes(before, after, changed)),
+                findings=review_report.in_order(found),
+                commits=len(commits),
+            )
+        )
+        return replace(made, base=before.files.commit, head=after.files.commit)  # ids may look like secrets

@@ -11,8 +11,8 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -192,8 +192,8 @@ class Side:
     """One side of a comparison.
 
     Attributes:
-        files: what it holds; of no commit where nothing was committed yet.
-        time: when it was committed, or the present.
+        files: what it holds.
+        time: when it was committed.
     """
 
     files: RevisionFiles
@@ -237,38 +237,33 @@ class Side:
 
     def item(self, path: str) -> MemoryItem | MemfsError | None:
         """The item in a file, or what is wrong with it; None where there is no such file."""
-        found = self._items.get(path)
-        if found is None:
-            data = self.data(path)
-            if data is None:
-                return None
-            found = self._items[path] = self._read(data, path)
-        return found
+        data = self.data(path) if path not in self._items else None
+        if data is None:
+            return self._items.get(path)
+        place = path
+        try:
+            if self.is_archived(path):  # its type is the folder it is in
+                kind = self.kinds.get(path.removeprefix(f"{PRUNED}/").partition("/")[0])
+                place = f"{CONTENT}/{kind.folder}/{path.rpartition('/')[2]}"
+            self._items[path] = self.codec.read(data, place, self.time).replace(path=path)
+        except MemfsError as error:
+            self._items[path] = error
+        return self._items[path]
 
     def readable(self, path: str) -> MemoryItem | None:
         """The item in a file that can be read."""
         found = self.item(path)
         return found if isinstance(found, MemoryItem) else None
 
-    def _read(self, data: bytes, path: str) -> MemoryItem | MemfsError:
-        try:
-            if self.is_archived(path):  # its type is the folder it is in
-                kind = self.kinds.get(path.removeprefix(f"{PRUNED}/").partition("/")[0])
-                there = self.codec.read(data, f"{CONTENT}/{kind.folder}/{path.rpartition('/')[2]}", self.time)
-                return there.replace(path=path)
-            return self.codec.read(data, path, self.time)
-        except MemfsError as error:
-            return error
 
-
-def side_of(repository: Repository, commit: str | None, invisible: bool = False) -> Side:
-    """The memory as a commit has it; without a commit there is nothing.
+def side_of(repository: Repository, commit: str, invisible: bool) -> Side:
+    """The memory as a commit has it.
 
     Raises:
         HistoryUnavailable: the commit or its trees are not there, or damaged.
     """
-    time = repository.commit_object(commit).time if commit else datetime.now(UTC)
-    return Side(RevisionFiles(repository, commit or "", time), time, invisible)
+    time = repository.commit_object(commit).time
+    return Side(RevisionFiles(repository, commit, time), time, invisible)
 
 
 _FREE = ("origin", "context", "metadata", "data")
@@ -475,7 +470,20 @@ _TIMES = frozenset({"updated"})
 
 def markdown(report: Report) -> str:
     """The report as Markdown (GitHub's flavour); shortened where it would be longer than a comment may be."""
-    parts = [_head(report), *filter(None, (section(report) for section in _SECTIONS))]
+    items: list[str] = []
+    for what in KINDS_OF_CHANGE:
+        rows = [_item(one) for one in report.items if one.what == what]
+        items += [f"**{_HEADINGS[what]}**", "", *rows, ""] if rows else []
+    files = [
+        "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_field_lines(one.fields)])
+        for one in report.documents
+    ]
+    sections = {
+        "Found": [*map(_finding, report.findings), ""],
+        "Memories": items,
+        "Other files": [*files, ""],
+    }
+    parts = [_head(report), *("\n".join([f"### {title}", "", *rows]) for title, rows in sections.items() if any(rows))]
     room = LONGEST if sum(map(len, parts)) < LONGEST - len(parts) else LONGEST // len(parts) - 1
     return "\n".join(_fitted(part, room) for part in parts)
 
@@ -527,17 +535,11 @@ def _finding(one: ReviewFinding) -> str:
     return f"- **{one.severity}** {code(one.code)}{where}{names}: {words(one.message)}.{hint}"
 
 
-def _item_texts(report: Report) -> str:
-    parts = []
-    for what in KINDS_OF_CHANGE:
-        rows = [_item(one) for one in report.items if one.what == what]
-        if rows:
-            parts += [f"**{_HEADINGS[what]}**", "", *rows, ""]
-    return "\n".join(["### Memories", "", *parts]) if parts else ""
-
-
 def _item(one: ItemChange) -> str:
-    facts = ", ".join(words(fact) for fact in (one.type, one.standing, *_vouched(one)) if fact)
+    vouched = [f"trust {one.trust}"] if one.trust else []
+    said = ((name, one.origin.get(name)) for name in ("speaker", "agent", "session", "tool"))
+    vouched += [f"{name} {value}" for name, value in said if value]
+    facts = ", ".join(words(fact) for fact in (one.type, one.standing, *vouched) if fact)
     title = f" {code(one.title)}" if one.title else ""
     place = f", from {code(one.before)}" if one.before else ""
     place += f", to {code(one.path)}" if one.before else ""
@@ -558,25 +560,13 @@ def _field_lines(fields: Sequence[FieldChange]) -> list[str]:
     for number, one in enumerate(fields):
         if sum(map(len, lines)) > _LONGEST_CHANGE:
             return [*lines, f"  - and {_counted(len(fields) - number, 'more field')}"]
-        lines += _field(one)
+        before, after = (_written(value) for value in (one.before, one.after))
+        if max(len(before), len(after)) <= _LONGEST_VALUE and "\n" not in before + after:
+            sides = f"{code(before) if one.before is not None else 'nothing'} → "
+            lines.append(f"  - {code(one.field)}: {sides}{code(after) if one.after is not None else 'nothing'}")
+        else:
+            lines += [f"  - {code(one.field)}:", *_indented(block(_diff(before, after), "diff"), 4)]
     return lines
-
-
-def _vouched(one: ItemChange) -> Iterator[str]:
-    """Who vouches for it, and whose words it has."""
-    if one.trust:
-        yield f"trust {one.trust}"
-    for name in ("speaker", "agent", "session", "tool"):
-        if value := one.origin.get(name):
-            yield f"{name} {value}"
-
-
-def _field(one: FieldChange) -> list[str]:
-    before, after = (_written(value) for value in (one.before, one.after))
-    if max(len(before), len(after)) <= _LONGEST_VALUE and "\n" not in before + after:
-        sides = f"{code(before) if one.before is not None else 'nothing'} → "
-        return [f"  - {code(one.field)}: {sides}{code(after) if one.after is not None else 'nothing'}"]
-    return [f"  - {code(one.field)}:", *_indented(block(_diff(before, after), "diff"), 4)]
 
 
 def _diff(before: str, after: str) -> str:
@@ -585,22 +575,6 @@ def _diff(before: str, after: str) -> str:
     kept = [line for line in lines if not line.startswith("@@")] if len(lines) < _MOST_LINES else lines[:_MOST_LINES]
     missing = [f"... {len(lines) - len(kept):,} more lines"] if len(lines) > _MOST_LINES else []
     return "\n".join([*(_cut(line, _LONGEST_LINE) for line in kept), *missing])
-
-
-def _document(one: ReviewedDocument) -> str:
-    return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_field_lines(one.fields)])
-
-
-def _section(title: str, rows: Iterable[str]) -> str:
-    given = list(rows)
-    return "\n".join([f"### {title}", "", *given, ""]) if given else ""
-
-
-_SECTIONS: tuple[Callable[[Report], str], ...] = (
-    lambda report: _section("Found", map(_finding, report.findings)),
-    _item_texts,
-    lambda report: _section("Other files", map(_document, report.documents)),
-)
 
 
 # -- quoting ------------------------------------------------------------------------------------------------------

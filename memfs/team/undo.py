@@ -5,7 +5,7 @@ Later edits stay: a field that somebody changed since is kept, and reported. His
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Any
@@ -56,30 +56,10 @@ class RevertSelection:
         """Take a time without an offset for local time."""
         object.__setattr__(self, "since", moment("since", self.since))
 
-    def check(self) -> None:
-        """Refuse one that does not say whose changes are meant.
-
-        Raises:
-            QueryInvalid: nothing is named, or both commits and a writer.
-        """
-        if bool(self.commits) == bool(self.session or self.agent):
-            raise QueryInvalid(
-                "an undo needs to know whose changes are meant",
-                field="commits" if self.commits else "session",
-                hint="name a session, an agent or both, or else commits",
-            )
-
     def names(self, trailers: Trailers) -> bool:
         """Whether a commit's writers are, or are among, those that are meant."""
         expected = {SESSION: self.session, AGENT: self.agent}
         return all(trailer_value(name) in trailers.get(key, ()) for key, name in expected.items() if name)
-
-    def owns(self, values: Mapping[str, Any]) -> bool:
-        """Whether a file says itself that it is of those that are meant."""
-        origin = values.get("origin")
-        stated = origin if isinstance(origin, Mapping) else {}
-        expected = {"session": self.session, "agent": self.agent}
-        return all(stated.get(key) == name for key, name in expected.items() if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +150,12 @@ class RevertChoice:
         if self._selection.commits and not head:
             raise HistoryUnavailable("there is no commit yet", hint="'memfs log' shows what there is")
         meant = dict(self._commits(head)) if head else {}
-        undone = self._undone(head, meant) if head else set()
+        # What those commits that are meant say of themselves counts for nothing: they could keep their own from being
+        # undone. The newest come first, so that what was taken back and brought back again is not among them.
+        undone: set[str] = set()
+        for commit in self._listed(head, "--fixed-strings", f"--grep={UNDOES}: ") if head else ():
+            if commit not in undone and commit not in meant:
+                undone.update(self._repository.commit_object(commit).trailers.get(UNDOES, ()))
         self.already = tuple(commit for commit in meant if commit in undone)
         changes: list[StepChange] = []
         for commit, parsed in meant.items():
@@ -213,17 +198,6 @@ class RevertChoice:
             )
         return commit
 
-    def _undone(self, head: str, meant: Container[str]) -> set[str]:
-        """The commits that were taken back, and not brought back again since.
-
-        What those say of themselves that are meant counts for nothing: they could keep their own from being undone.
-        """
-        undone: set[str] = set()
-        for commit in self._listed(head, "--fixed-strings", f"--grep={UNDOES}: "):
-            if commit not in undone and commit not in meant:
-                undone.update(self._repository.commit_object(commit).trailers.get(UNDOES, ()))
-        return undone
-
     def _of_commit(self, commit: str, parsed: ParsedCommit) -> list[StepChange]:
         step = RevertStep(commit=commit, time=parsed.time, author=parsed.author.name, subject=parsed.subject)
         parent = parsed.parents[0] if parsed.parents else ""
@@ -260,7 +234,11 @@ class RevertChoice:
                 yield from (one for one in others if one.name not in known)
 
     def _owns(self, version: RevertVersion) -> bool:
-        return self._selection.owns(self._reverter.values(version))
+        """Whether a file says itself that it is of those that are meant."""
+        origin = self._reverter.values(version).get("origin")
+        stated = origin if isinstance(origin, Mapping) else {}
+        expected = {"session": self._selection.session, "agent": self._selection.agent}
+        return all(stated.get(key) == name for key, name in expected.items() if name)
 
     # -- files --------------------------------------------------------------------------------------------------------
     def _paired(
@@ -393,17 +371,13 @@ class Reverter:
         if after is None:
             return Reversal(result=present, clashes=(UntouchedField(field="", now="restored", undone="brought back"),))
         if before is None:
-            if self._is_same(after, present):
-                return Reversal(result=None)
+            if after.path == present.path and self.fields.is_item(after.path):
+                differing = self.fields.differing(self.data(after), self.data(present), after.path)
+                # it still is what it was made as, whatever feedback it was given, whatever was linked to it
+                if differing is not None and differing <= _BESIDE:
+                    return Reversal(result=None)
             return Reversal(result=present, clashes=(UntouchedField(field="", now="edited later", undone="removed"),))
         return self._merged(before, after, present)
-
-    def _is_same(self, made: RevertVersion, present: RevertVersion) -> bool:
-        """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
-        if made.path != present.path or not self.fields.is_item(made.path):
-            return False
-        differing = self.fields.differing(self.data(made), self.data(present), made.path)
-        return differing is not None and differing <= _BESIDE
 
     def _merged(self, before: RevertVersion, after: RevertVersion, present: RevertVersion) -> Reversal:
         """Take the difference between two versions out of a third that came from the later one."""
@@ -466,7 +440,6 @@ def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
     return found
 
 
-UNDO_SOURCE = "undo"
 _TRIES = 5
 _FEW = 100
 _LONGEST = 60
@@ -537,8 +510,15 @@ class Undo:
             Conflict: a file to be changed holds an edit that is not committed.
             GitBusy: what is meant waits for its commit, and git is busy. Nothing was changed.
         """
-        selection.check()
-        selection = self._named_now(selection)
+        if bool(selection.commits) == bool(selection.session or selection.agent):
+            raise QueryInvalid(
+                "an undo needs to know whose changes are meant",
+                field="commits" if selection.commits else "session",
+                hint="name a session, an agent or both, or else commits",
+            )
+        with suppress(HistoryUnavailable):  # a revision is what it names before what waits is committed, or names that
+            named = tuple(map(self._parts.repository.resolve, selection.commits))
+            selection = replace(selection, commits=named)
         reason = "" if dry_run else self._store.flush(adopt=False).reason
         waiting = self._waiting(selection)
         if waiting and not dry_run:
@@ -556,18 +536,17 @@ class Undo:
             if dry_run or not plans:
                 left_out = f"writes that wait for their commit are left out: {waiting}" if waiting else ""
                 return replace(done, waiting=left_out)
+            trailers = "\n".join(f"{UNDOES}: {step.commit}" for step in done.steps)
             try:
-                return self._carried_out(plans, message or _sentence(selection, done), done, by)
+                with signed_by(by) if by is not None else nullcontext():
+                    text = f"{message or _sentence(selection, done)}\n\n{trailers}"
+                    self._store.carry_out(plans, text, source="undo")
             except Conflict:  # somebody wrote meanwhile: their edit counts
                 continue
+            flushed = self._store.flush(adopt=False)
+            made = flushed.commits[-1] if flushed.commits else None
+            return replace(done, commit=made, waiting="" if made else flushed.reason)
         raise Conflict("the files keep changing while they are written", hint="try again")
-
-    def _named_now(self, selection: RevertSelection) -> RevertSelection:
-        """The selection with the commits that its revisions name before what waits is committed."""
-        with suppress(HistoryUnavailable):  # it may name what waits
-            resolve = self._parts.repository.resolve
-            return replace(selection, commits=tuple(map(resolve, selection.commits)))
-        return selection
 
     def _waiting(self, selection: RevertSelection) -> int:
         """How many writes of those that are meant wait for their commit on this branch."""
@@ -607,15 +586,6 @@ class Undo:
         after = {one.path: data(one) for file in files if (one := file.result) is not None}
         plans = self._store.plan_restore({path: after.get(path) for path in {**before, **after}})
         return plans if all(plan.before == before.get(plan.path) for plan in plans) else None
-
-    # -- writing ------------------------------------------------------------------------------------------------------
-    def _carried_out(self, plans: list[FilePlan], message: str, done: Undone, by: Origin | None) -> Undone:
-        trailers = "\n".join(f"{UNDOES}: {step.commit}" for step in done.steps)
-        with signed_by(by) if by is not None else nullcontext():
-            self._store.carry_out(plans, f"{message}\n\n{trailers}", source=UNDO_SOURCE)
-        flushed = self._store.flush(adopt=False)
-        made = flushed.commits[-1] if flushed.commits else None
-        return replace(done, commit=made, waiting="" if made else flushed.reason)
 
     def _report(self, choice: RevertChoice, files: Sequence[Reversal]) -> Undone:
         touched = [(one, one.paths[0]) for one in files if one.action]
