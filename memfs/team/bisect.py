@@ -6,7 +6,7 @@ and settings as they were are not tried. Each state of the memory is asked once:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from memfs.dataclass import dataclass, field, replace
@@ -32,7 +32,7 @@ class Answers:
     repository: Repository
     query: Query
     now: datetime
-    _kept: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = field(default_factory=dict)
+    _kept: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def of(self, commit: str) -> tuple[str, ...]:
         """The ids of what the question brings at a commit, best first.
@@ -40,28 +40,13 @@ class Answers:
         Raises:
             MemfsError: the memory of that commit cannot be read, or does not understand the question.
         """
-        state = tuple(sorted(state_of(self.repository, commit).items()))
+        # Equal states of the memory and the settings give equal answers.
+        entries = (self.repository.entry(commit, path) for path in OWN_PATHS)
+        state = tuple(entry.id if entry is not None else "" for entry in entries)
         if state not in self._kept:
             hits = self.travel.at(commit, now=self.now).recall.search(self.query).hits
             self._kept[state] = tuple(hit.item.id for hit in hits)
         return self._kept[state]
-
-
-def stretch(repository: Repository, end: str, without: Iterable[str], *options: str) -> list[str]:
-    """The commits that lead to one and not to others, as far as they changed the memory; newest first.
-
-    Args:
-        without: these, and what leads to them, are left out.
-        options: for ``git rev-list``; with ``--bisect-all`` those nearest to the middle come first.
-
-    Raises:
-        GitFailed: git cannot say.
-    """
-    names = [one_line(repository.full(path)) for path in OWN_PATHS]
-    left_out = [f"^{commit}".encode() for commit in without]
-    request = b"\n".join((end.encode(), *left_out, b"--", *names, b""))
-    out = repository.git.run("rev-list", *options, "--stdin", data=request)
-    return [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
 
 
 Holds = Callable[[str], bool | None]
@@ -142,9 +127,13 @@ class Search:
 
     def _narrowed(self, end: str) -> tuple[str, list[str]]:
         """The earliest commit at which it is known not to hold, and those before it that could not be tried."""
-        without, skipped = [one for one in (self.good, self.cleared) if one], set[str]()
+        without, skipped = [f"^{one}".encode() for one in (self.good, self.cleared) if one], set[str]()
+        names = [one_line(self.repository.full(path)) for path in OWN_PATHS]
         while True:
-            every = stretch(self.repository, end, without, "--bisect-all")
+            # those that lead to the end and not to what is left out and changed the memory, nearest to the middle first
+            request = b"\n".join((end.encode(), *without, b"--", *names, b""))
+            out = self.repository.git.run("rev-list", "--bisect-all", "--stdin", data=request)
+            every = [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
             half = next((one for one in every if one != end and one not in skipped), "")
             if not half:
                 return end, [one for one in every if one in skipped]
@@ -152,7 +141,7 @@ class Search:
             if held is None:
                 skipped.add(half)
             elif held or not self._counts(half):
-                without.append(half)
+                without.append(f"^{half}".encode())
             else:
                 end = half
 
@@ -178,16 +167,6 @@ class Search:
             elif not held and self._counts(parent):
                 return parent, []
         return "", unknown
-
-
-def state_of(repository: Repository, commit: str) -> Mapping[str, str]:
-    """What of a commit decides its answers: the ids of the memory and of the settings. Equal ones give equal answers.
-
-    Raises:
-        HistoryUnavailable: it is not there.
-    """
-    found = {path: repository.entry(commit, path) for path in OWN_PATHS}
-    return {path: entry.id for path, entry in found.items() if entry is not None}
 
 
 _ARROW = "=>"
@@ -287,7 +266,16 @@ class Bisect:
             except MemfsError:
                 return None
 
-        self._check(answers, expectation, *ends)
+        if not expectation.met(answers.of(ends[0])):
+            in_its_time = replace(answers, now=self._repository.commit_object(ends[0]).time, _kept={})
+            once = expectation.met(in_its_time.of(ends[0]))
+            raise _not_good(expectation, ends[0], answers.of(ends[0]), once)
+        if expectation.met(answers.of(ends[1])):
+            raise QueryInvalid(
+                f"it is met at {ends[1][:10]}, so nothing broke",
+                field="bad",
+                hint="name with --bad a commit at which it is not met, or with '=> !ID' what must not come",
+            )
         start = self._start(*ends, holds)
         culprit = Search(self._repository, start, holds, cleared=ends[0]).culprit(ends[1])
         parents = self._repository.commit_object(culprit.commit).parents
@@ -310,18 +298,6 @@ class Bisect:
                 was = parents and self._repository.entry(parents[0], path)
                 now = self._repository.entry(culprit.commit, path)
                 yield ("changed" if was and now else "added" if now else "removed", path)
-
-    def _check(self, answers: Answers, one: Expectation, good: str, bad: str) -> None:
-        """Refuse ends that are not what they are said to be."""
-        if not one.met(answers.of(good)):
-            in_its_time = replace(answers, now=self._repository.commit_object(good).time, _kept={})
-            raise _not_good(one, good, answers.of(good), one.met(in_its_time.of(good)))
-        if one.met(answers.of(bad)):
-            raise QueryInvalid(
-                f"it is met at {bad[:10]}, so nothing broke",
-                field="bad",
-                hint="name with --bad a commit at which it is not met, or with '=> !ID' what must not come",
-            )
 
     def _start(self, good: str, bad: str, holds: Callable[[str], bool | None]) -> str:
         """The commit from which the search begins: where the lines of both ends met last."""

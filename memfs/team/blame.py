@@ -28,25 +28,6 @@ Trailers = Mapping[str, tuple[str, ...]]
 _AMID = re.compile(rf"({AGENT}|{SESSION}): (\S.*)")
 
 
-def _wrote(trailers: Trailers, values: Mapping[str, Any]) -> dict[str, str]:
-    """Who a change of one file came from, as ``LearnedFrom`` has it; "" for what is unknown.
-
-    Args:
-        trailers: the commit's.
-        values: the file's fields after the change.
-    """
-    origin = _origin(values)
-    agent = _one(trailers.get(AGENT, ()), origin.get("agent", ""))
-    session = _one(trailers.get(SESSION, ()), origin.get("session", ""))
-    own = origin.get("agent", "") in ("", agent) and origin.get("session", "") in ("", session)
-    return {
-        "agent": agent,
-        "session": session,
-        "source": _one(trailers.get(SOURCE, ()), ""),
-        "tool": origin.get("tool", "") if own else "",
-    }
-
-
 def trailers_of(operation: Operation) -> Trailers:
     """The trailers that the commit of a waiting write will have."""
     rows = [map(trailer_value, (one.agent, one.session, one.source)) for one in operation.writers]
@@ -73,11 +54,6 @@ def _one(named: tuple[str, ...], own: str) -> str:
     if len(named) == 1:
         return named[0]
     return trailer_value(own) if trailer_value(own) in named else ""
-
-
-def _origin(values: Mapping[str, Any]) -> Mapping[str, str]:
-    found = values.get("origin")
-    return {name: text for name, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}
 
 
 TYPE = "type"
@@ -166,10 +142,6 @@ def _parts(value: Any, field: str) -> Iterator[tuple[str, Any]]:
         yield field, value
 
 
-_LINES = "git blame shows it line by line"
-Leaves = dict[Leaf, Any]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedFrom:
     """One field of a memory and who taught it.
@@ -203,7 +175,7 @@ class _Node:
     """A version of the file and those it came from; ``leaves`` is None where it cannot be read."""
 
     path: str
-    leaves: Leaves | None
+    leaves: Mapping[Leaf, Any] | None
     values: Mapping[str, Any]
     parents: tuple[str, ...]
 
@@ -235,9 +207,15 @@ class Blame:
                 error.hint = "'memfs commit' commits what is in no commit yet"
             raise
         if not self._fields.has(path):
-            raise ContentError("this file does not consist of fields", path=path, hint=_LINES)
+            raise ContentError(
+                "this file does not consist of fields", path=path, hint="git blame shows it line by line"
+            )
         self._fields.mapping(data, path)  # says what is wrong with it
-        taught = self._learned_from(self._committed(commit, path), commit)
+        nodes = self._committed(commit, path)
+        leaves = nodes[commit].leaves or {}
+        found = {leaf: _introduced(nodes, leaf) or commit for leaf in leaves}
+        known = {one.commit: one for one in revisions(self._repository, sorted({*found.values()}))}
+        taught = [_taught(leaf.field, value, nodes[found[leaf]], known[found[leaf]]) for leaf, value in leaves.items()]
         chosen = [one for one in taught if field in ("", one.field) or one.field.startswith(f"{field}.")]
         if field and not chosen:
             names = ", ".join(dict.fromkeys(one.field for one in taught))
@@ -281,13 +259,6 @@ class Blame:
         leaves, values = self._fields.read(self._repository.blob(blob) if blob else None, path)
         return _Node(path, leaves, values, tuple(parents))
 
-    # -- who taught what ----------------------------------------------------------------------------------------------
-    def _learned_from(self, nodes: Mapping[str, _Node], start: str) -> list[LearnedFrom]:
-        leaves = nodes[start].leaves or {}
-        found = {leaf: _introduced(nodes, leaf) or start for leaf in leaves}
-        known = {one.commit: one for one in revisions(self._repository, sorted({*found.values()}))}
-        return [_taught(leaf.field, value, nodes[found[leaf]], known[found[leaf]]) for leaf, value in leaves.items()]
-
 
 def _introduced(nodes: Mapping[str, _Node], leaf: Leaf) -> str | None:
     """The newest version that has a field which none of those before it has; None where none does.
@@ -303,6 +274,12 @@ def _introduced(nodes: Mapping[str, _Node], leaf: Leaf) -> str | None:
 
 
 def _taught(field: str, value: Any, node: _Node, revision: Revision) -> LearnedFrom:
+    trailers, stated = named_in(revision.body, revision.trailers), node.values.get("origin")
+    fields = stated.items() if isinstance(stated, dict) else ()
+    origin = {name: text for name, text in fields if isinstance(text, str)}
+    agent = _one(trailers.get(AGENT, ()), origin.get("agent", ""))
+    session = _one(trailers.get(SESSION, ()), origin.get("session", ""))
+    own = origin.get("agent", "") in ("", agent) and origin.get("session", "") in ("", session)
     return LearnedFrom(
         field=field,
         value=value,
@@ -311,5 +288,8 @@ def _taught(field: str, value: Any, node: _Node, revision: Revision) -> LearnedF
         author=revision.author,
         subject=revision.subject,
         path=node.path,
-        **_wrote(named_in(revision.body, revision.trailers), node.values),
+        agent=agent,
+        session=session,
+        source=_one(trailers.get(SOURCE, ()), ""),
+        tool=origin.get("tool", "") if own else "",
     )

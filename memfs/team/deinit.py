@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _REFS = "refs/memfs/"
 _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
-_PROGRAM = "memfs"
+
 _COPY = "copy what you want to keep elsewhere"
 _LATER = "leave when that is over"
 _MESSAGE = "Remove memfs and its memory"
@@ -128,6 +128,9 @@ class Deinit:
         if busy := self._repository.busy():
             raise GitBusy(busy, hint=_LATER)
         losses = [*self._losses(), *self._also]
+        # Who has the workspace open, and which memfs was started in its folder: a server opens it when first asked.
+        opened = users_of(str(self._repository.state))
+        started = [row for row in users_of(str(self._root)) if row[1] == "memfs"]
         return DeinitPlan(
             root=self._root,
             files=tuple(filter(self._is_own, _memory_files(self._parts.tree))) if self._purge else (),
@@ -136,15 +139,9 @@ class Deinit:
             links=tuple(own_branch.linked(self._repository)) if self._own else (),
             losses=tuple(loss for loss, _ in losses),
             remedies=tuple(dict.fromkeys(remedy for _, remedy in losses)),
-            processes=tuple(self._processes()),
+            processes=tuple(sorted({row for row in (*opened, *started) if row[1] != "git"})),
             leaves=tuple(self._leaves()),
         )
-
-    def _processes(self) -> Iterator[BusyProcess]:
-        """Who has the workspace open, and which memfs was started in its folder: a server opens it when first asked."""
-        opened = users_of(str(self._repository.state))
-        started = [row for row in users_of(str(self._root)) if row[1] == _PROGRAM]
-        yield from sorted({row for row in (*opened, *started) if row[1] != "git"})
 
     def _commits(self) -> bool:
         return self._parts.policy.commit != "manual"
@@ -172,7 +169,12 @@ class Deinit:
                 f"contents set aside by memfs: {count}",
                 "'memfs restore --displaced' lists them and brings them back",
             )
-        if names := self._waited_for():
+        # Writes for the branch that is checked out memfs commits before, where it commits at all.
+        here = self._repository.head().ref
+        operations = [] if self._commits() else self._parts.journal.operations()
+        if names := sorted(
+            {one.branch.removeprefix(HEADS) for one in operations if one.branch not in ("", None, here)}
+        ):
             yield f"writes wait for their commit to {', '.join(names)}", "check that out, and commit them there"
         if self._purge or self._own:
             yield from self._uncommitted()
@@ -195,15 +197,10 @@ class Deinit:
             if len(io.listed(state / RECOVERED_FOLDER)) > len(aside) or _lost(self._repository, aside):
                 yield f"contents set aside in {state / RECOVERED_FOLDER}", _COPY
             yield from _kept_in(state)
+        others = ("--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit]))
         for ref in _refs(self._repository):
-            if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
+            if ref.startswith(_RESCUED) and (count := self._beyond(ref, *others)):
                 yield f"commits that only {ref} keeps: {count}", f"'git branch NAME {ref}' keeps them"
-
-    def _waited_for(self) -> list[str]:
-        """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
-        here = self._repository.head().ref
-        operations = [] if self._commits() else self._parts.journal.operations()
-        return sorted({one.branch.removeprefix(HEADS) for one in operations if one.branch and one.branch != here})
 
     def _uncommitted(self) -> Iterator[tuple[str, str]]:
         """The files of memfs that HEAD does not have as they are."""
@@ -218,10 +215,6 @@ class Deinit:
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}", "move what you want to keep out of it"
-
-    def _only_there(self, ref: str) -> int:
-        """How many commits no branch, tag or remote has but this ref."""
-        return self._beyond(ref, "--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit]))
 
     def _beyond(self, ref: str, *others: str) -> int:
         """How many commits a ref has that others have not."""
@@ -261,7 +254,8 @@ class Deinit:
             raise DeinitRefused(planned.refused, path=str(planned.root), hint=planned.remedy)
         if not self._purge:
             return None, ()
-        edited = tuple(name for name in planned.blocks if self._take_block(name, force))
+        taken = ((name, self._block.remove(self._block.folder / name, force=force)) for name in planned.blocks)
+        edited = tuple(name for name, done in taken if done in (BlockResult.REMOVED, BlockResult.DELETED))
         committed = self._store.edit_finder.committed()
         with self._store.exclude_writers("remove the workspace"):
             for path in planned.files:
@@ -274,10 +268,6 @@ class Deinit:
         self._store.writing.record_edits(plans, _MESSAGE)
         self._store.flush_now(_LATER)
         return self._repository.head().commit, edited
-
-    def _take_block(self, name: str, force: bool) -> bool:
-        done = self._block.remove(self._block.folder / name, force=force)
-        return done in (BlockResult.REMOVED, BlockResult.DELETED)
 
 
 def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> None:
@@ -306,19 +296,19 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> None
                 uninstall_driver(repository)
             if refs := () if others else _refs(repository):
                 own_branch.update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")
-            roots = _cached_roots(record, root, alone=not others)
+            # with the last workspace go all caches that the repository ever had
+            roots = {root} if others else {root, *(made for _, made in recorded(record))}
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
                 trust.revoke(root)
             if place_in(repository.common_dir) is not None and (separate or not others):
                 own_branch.take_out(repository, branch=purge)
             _remove_state(record, state, whole=not others, keep_key=keep_key)
-    _forget_empty(repository.common_dir)
-
-
-def _cached_roots(record: Path, root: Path, alone: bool) -> set[Path]:
-    """The folders whose caches go: the workspace; for the last one, all that the repository ever had caches for."""
-    return {root, *(made for _, made in recorded(record))} if alone else {root}
+    for folder in (repository.common_dir / "refs/memfs", repository.common_dir / "logs/refs/memfs"):
+        if folder.is_dir():
+            io.remove_empty(folder)
+    with suppress(StorageIO, OSError):  # others have their caches there, too
+        io.rmdir(cache_home())
 
 
 def _others(repository: Repository, root: Path) -> Iterator[Path]:
@@ -356,15 +346,6 @@ def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> Non
         io.remove_all(state)
     if whole and not os.listdir(record):
         io.rmdir(record)
-
-
-def _forget_empty(common_dir: Path) -> None:
-    """Remove the folders that are empty now."""
-    for folder in (common_dir / "refs/memfs", common_dir / "logs/refs/memfs"):
-        if folder.is_dir():
-            io.remove_empty(folder)
-    with suppress(StorageIO, OSError):
-        io.rmdir(cache_home())
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

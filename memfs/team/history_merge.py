@@ -206,11 +206,23 @@ class HistoryJoin:
         base, here, there = self.sides(ours, theirs, bases, memory_only=True)
         joined = self.join(base, here, there)
         if joined.unjoined:
-            raise _cannot(joined.unjoined)
+            named = shortlist(f"{path} ({reason})" for path, reason in joined.unjoined.items())
+            raise MergeRefused(
+                f"files cannot be joined: {named}",
+                path=next(iter(joined.unjoined)),
+                hint="correct them on one side and commit; or join the lines with git merge, then"
+                " memfs team conflicts resolve",
+            )
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
         content = self.content
         plans = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
-        _refuse_markers(plans)
+        for one in plans:  # a line of history in which somebody committed conflict markers: everybody would get them
+            if one.after is not None and has_markers(one.after) and not (one.before and has_markers(one.before)):
+                raise MergeRefused(
+                    "the other line has conflict markers in this file",
+                    path=one.path,
+                    hint="there: keep what is right, delete the marker lines, memfs commit; then join it again",
+                )
         return plans, tuple(joined.contested)
 
     def sides(self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False) -> Sides:
@@ -303,10 +315,8 @@ class HistoryJoin:
         )
         if foreign:
             named = shortlist(path.decode("utf-8", "backslashreplace") for path in foreign)
-            place, option = (
-                shlex.quote(str(self._repository.work_tree)),
-                "" if bases else "--allow-unrelated-histories ",
-            )
+            place = shlex.quote(str(self._repository.work_tree))
+            option = "" if bases else "--allow-unrelated-histories "
             raise MergeRefused(
                 f"the other line changes files that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
@@ -333,29 +343,6 @@ def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
     return FilePlan(path=path, before=before, after=after, item=None, vetted=True)
 
 
-def _refuse_markers(plans: Sequence[FilePlan]) -> None:
-    """Refuse a line of history in which somebody committed conflict markers: everybody would get them."""
-    for one in plans:
-        if one.after is not None and has_markers(one.after) and not (one.before and has_markers(one.before)):
-            raise MergeRefused(
-                "the other line has conflict markers in this file",
-                path=one.path,
-                hint="there: keep what is right, delete the marker lines, memfs commit; then join it again",
-            )
-
-
-def _cannot(unjoined: Mapping[str, str]) -> MergeRefused:
-    named = shortlist(f"{path} ({reason})" for path, reason in unjoined.items())
-    return MergeRefused(
-        f"files cannot be joined: {named}",
-        path=next(iter(unjoined)),
-        hint="correct them on one side and commit; or join the lines with git merge, then memfs team conflicts resolve",
-    )
-
-
-_SCHEMA = "conflict"
-
-
 def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[FilePlan, ...]:
     """The documents that record what was displaced in state documents, as files that are part of the merge."""
     now = parts.clock()
@@ -366,7 +353,7 @@ def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[
             continue
         for turn, record in enumerate(records_of(file.path, file.conflicts, now), 1):
             path = conflict_path(number, file.path, now, turn)
-            found.append(_plan(path, None, parts.codec.write_document(record, path, _SCHEMA)))
+            found.append(_plan(path, None, parts.codec.write_document(record, path, "conflict")))
     return tuple(found)
 
 
@@ -419,7 +406,6 @@ class _MergePlan:
     commit: str
     branch: str
     plans: tuple[FilePlan, ...]
-    contested: tuple[ContestedPath, ...]
     result: MergeResult
 
 
@@ -466,7 +452,10 @@ class Merger:
         """
         for attempt in range(_TRIES):
             if not dry_run:
-                self._commit_what_waits(adopt)
+                flushed = self._store.flush(adopt=adopt)
+                if flushed.reason or flushed.waiting:
+                    reason = flushed.reason or f"writes still wait for their commit: {flushed.waiting}"
+                    raise GitBusy(reason, hint="merge again when that is over")
                 self._store.change_detector.take_news()  # a plan made without it is outdated
             planned = self._plan(commit, unrelated)
             if planned is None:
@@ -482,11 +471,6 @@ class Merger:
         raise AssertionError("the last try returns or raises")
 
     # -- before ---------------------------------------------------------------------------------------------------
-    def _commit_what_waits(self, adopt: bool | None) -> None:
-        flushed = self._store.flush(adopt=adopt)
-        if flushed.reason or flushed.waiting:
-            reason = flushed.reason or f"writes still wait for their commit: {flushed.waiting}"
-            raise GitBusy(reason, hint="merge again when that is over")
 
     def _plan(self, commit: str, unrelated: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""
@@ -517,7 +501,7 @@ class Merger:
                 for one in file.conflicts
             ),
         )
-        return _MergePlan(commit=commit, branch=head.ref or "", plans=plans, contested=contested, result=result)
+        return _MergePlan(commit=commit, branch=head.ref or "", plans=plans, result=result)
 
     def _refuse_edited(self, paths: Sequence[str]) -> None:
         """Refuse to touch files with edits of a person's that are in no commit."""
@@ -540,7 +524,11 @@ class Merger:
             return replace(planned.result, forward=False, waiting=reason)
         if tip == planned.commit:
             return replace(planned.result, commit=tip, forward=True)
-        self._follow_up([one.path for one in planned.plans])
+        try:  # totals, which neither side had of both; the merge is done, whatever becomes of that
+            self._sum_up([one.path for one in planned.plans])
+        except MemfsError as error:
+            self._store.note_failure(error)
+        self._store.flush(adopt=False)
         return replace(planned.result, commit=self._parts.repository.head_commit() or tip, forward=False)
 
     def _write(self, planned: _MergePlan, message: str, source: str) -> None:
@@ -565,14 +553,6 @@ class Merger:
         self._parts.quota_guard.settle()
         self._store.wrote = True
 
-    def _follow_up(self, changed: Sequence[str]) -> None:
-        """Bring totals up to date, which neither side had of both; the merge is done, whatever becomes of that."""
-        try:
-            self._sum_up(changed)
-        except MemfsError as error:
-            self._store.note_failure(error)
-        self._store.flush(adopt=False)
-
 
 # -- what merges of git's lost ------------------------------------------------------------------------------------
 _MESSAGE = "Bring back what a merge lost"
@@ -593,11 +573,19 @@ def bring_back(store: Store, parts: Parts, missed: MissedItems) -> int:
         return 0
     head = parts.repository.head_commit()
     waiting = missed.all()
-    seen = _seen(parts)
+    seen = ""
+    with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
+        noted = io.read_file(parts.repository.state / SEEN, 64).decode()
+        seen = noted if HEX.fullmatch(noted) else ""
     if not head or (seen == head and not waiting) or parts.repository.busy():
         return 0
-    present = _present(parts)
-    settled = [name for name, one in waiting.items() if _is_made(parts, one.merged, head)]
+    paths = (entry.path for entry in parts.tree.scan(CONTENT) if is_item(entry.path, parts.kinds))
+    present = {stem_of(path).casefold(): path for path in paths}
+    settled = [
+        name
+        for name, one in waiting.items()
+        if one.merged != (head,) and all(is_ancestor(parts.repository, commit, head) for commit in one.merged)
+    ]
     contents: dict[str, bytes] = {}
     if seen != head:
         for commit in _merges(parts, seen, head):
@@ -619,23 +607,6 @@ def bring_back(store: Store, parts: Parts, missed: MissedItems) -> int:
     with suppress(MemfsError):  # it is looked at once more
         io.write_file(parts.repository.state / SEEN, head.encode())
     return len(plans)
-
-
-def _seen(parts: Parts) -> str:
-    with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
-        found = io.read_file(parts.repository.state / SEEN, 64).decode()
-        return found if HEX.fullmatch(found) else ""
-    return ""
-
-
-def _is_made(parts: Parts, commits: tuple[str, ...], head: str) -> bool:
-    return commits != (head,) and all(is_ancestor(parts.repository, commit, head) for commit in commits)
-
-
-def _present(parts: Parts) -> dict[str, str]:
-    """The items that there are, by name."""
-    paths = (entry.path for entry in parts.tree.scan(CONTENT) if is_item(entry.path, parts.kinds))
-    return {stem_of(path).casefold(): path for path in paths}
 
 
 def _merges(parts: Parts, seen: str, head: str) -> list[str]:

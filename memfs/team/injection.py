@@ -64,20 +64,15 @@ def readings(text: str) -> Iterator[tuple[str, str, int]]:
         yield hidden, "tag characters", tag.start()
     for match in islice(_COMMENT.finditer(text), _MOST_COMMENTS):  # what they say was read with the text, too
         yield match[1], "a comment", match.start()
-    yield from ((plain, disguise, -1) for plain, disguise in _respelled(bare))
+    if "&" in bare and (unescaped := html.unescape(bare)) != bare:
+        yield unescaped, "entities", -1
+    if _ESCAPED.search(bare):
+        yield _ESCAPED.sub(lambda one: chr(int(one[1] or one[2], 16)), bare), "escapes", -1
+    if _PERCENT.search(bare):
+        yield unquote(bare, errors="replace"), "percent signs", -1
     for match in _SPACED.finditer(bare):
         yield _joined(match[0]), "letters set apart", match.start()
     yield from _decoded(bare)
-
-
-def _respelled(bare: str) -> Iterator[tuple[str, str]]:
-    """The text with other signs for its letters taken back, each way by itself."""
-    if "&" in bare and (unescaped := html.unescape(bare)) != bare:
-        yield unescaped, "entities"
-    if _ESCAPED.search(bare):
-        yield _ESCAPED.sub(lambda one: chr(int(one[1] or one[2], 16)), bare), "escapes"
-    if _PERCENT.search(bare):
-        yield unquote(bare, errors="replace"), "percent signs"
 
 
 def _folded(text: str) -> str:

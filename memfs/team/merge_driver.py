@@ -80,7 +80,8 @@ def drive(
     undecided = bool(merged.conflicts) and not (ancestor or merged.whole or merged.recorded)
     if merged.data is not None and merged.data != mine:
         io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
-    notes = [merged.reason or "both versions are in the file"] if merged.whole else _notes(merged.conflicts)
+    notes = [f"{sentence(one)} (memfs team conflicts)" for one in merged.conflicts]
+    notes = [merged.reason or "both versions are in the file"] if merged.whole else notes
     notes += [f"look at what stands, then 'memfs team conflicts resolve {inside}' takes it"] if undecided else []
     return DriverResult(
         code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
@@ -177,10 +178,6 @@ def sentence(conflict: FieldConflict) -> str:
     return f"both sides changed {conflict.field}: one value stands, the other waits for your decision"
 
 
-def _notes(conflicts: Sequence[FieldConflict]) -> list[str]:
-    return [f"{sentence(one)} (memfs team conflicts)" for one in conflicts]
-
-
 def _layout(folder: Path) -> Layout:
     layout = discover(folder)
     if layout is None:
@@ -227,16 +224,11 @@ def unrelated(git: GitCommands, path: str, versions: Sequence[bytes], commits: S
     strange = set()
     for number, row in zip(known, rows, strict=False):
         if row.endswith(b" missing"):
-            places = _places_of(git, commits[number], versions[number])
+            blob = object_id("blob", versions[number])
+            paths = (os.fsdecode(path) for path, one in files_of(git, commits[number]).items() if one.id == blob)
+            places = [found for found in paths if not schema_of(found)]
             if places and stem_of(path) not in map(stem_of, places):
                 strange.add(_NAMES[number])
         elif commits[-1] and row.split()[0] != object_id("blob", versions[number]).encode():
             strange.add(_NAMES[number])  # git joined others into it before
     return frozenset(strange)
-
-
-def _places_of(git: GitCommands, commit: str, data: bytes) -> list[str]:
-    """Where a commit has an item of these bytes, in order."""
-    blob = object_id("blob", data)
-    paths = (os.fsdecode(path) for path, entry in files_of(git, commit).items() if entry.id == blob)
-    return sorted(path for path in paths if not schema_of(path))

@@ -7,7 +7,7 @@ then there is none, after it there is all of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
 from memfs.git.commit_object import CommitChange, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import HEADS, Layout, Refs, discover, read_config, read_small
-from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
+from memfs.git.objects import EXECUTABLE, REGULAR
 from memfs.git.process import child_lock, files_of, wait_for_children
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
@@ -82,7 +82,9 @@ def set_up(top: Path, *, dry_run: bool = False) -> OwnBranch:
         hint = "memfs init makes a workspace with its own repository"
         raise errors.RepoUnsupported("there is no git repository here", path=str(top), hint=hint)
     if dry_run:
-        return _plan(layout)
+        memory, commit = workspace_location.place_in(layout.common_dir), Refs(layout).commit(REF) or ""
+        place = memory or layout.common_dir / "memfs/memory"
+        return OwnBranch(memory=place, commit=commit, made=not commit, already=memory is not None)
     found = Repository.find(layout.work_tree, trusted=trust.repository)
     if found is None:
         raise errors.RepoUnsupported("there is no git repository here", path=str(top))
@@ -110,7 +112,10 @@ def _set_up(repository: Repository) -> OwnBranch:
             raise errors.BranchRefused(
                 f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint
             )
-        memory = _check_out(repository, tip)
+        memory = common / "memfs/memory"
+        io.rename(str(_lay_out(repository, tip)), str(memory))  # in one step it becomes the memory
+        io.sync_folder(memory.parent)
+        workspace_location.settle(common)
     elif not workspace_location.settle(common):
         _register(repository, memory)
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was prepared is in place, or not wanted there
@@ -126,15 +131,6 @@ def _set_up(repository: Repository) -> OwnBranch:
         already=already,
         links=links,
         blocked=blocked,
-    )
-
-
-def _plan(layout: Layout) -> OwnBranch:
-    common = layout.common_dir
-    memory = workspace_location.place_in(common)
-    commit = Refs(layout).commit(REF) or ""
-    return OwnBranch(
-        memory=memory or common / "memfs/memory", commit=commit, made=not commit, already=memory is not None
     )
 
 
@@ -210,7 +206,9 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
     remotes = {key.split(".", 1)[1].rpartition(".")[0] for key in config if key.startswith("remote.")}
     if refs.commit(REF) or any(refs.commit(f"refs/remotes/{name}/{BRANCH}") for name in remotes):
         return True
-    if not ask or not any(_is_narrow(config, name) for name in remotes):
+    # one without a * takes some branches only
+    fetched = filter(None, (config.get(f"remote.{name}.fetch", "") for name in remotes))
+    if not ask or all("*" in refspec for refspec in fetched):
         return False
     with suppress(errors.MemfsError):
         found = Repository.find(layout.work_tree, trusted=trust.repository)
@@ -218,12 +216,6 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
             with closing(found) as repository:
                 return bool(_from_remote(repository)[0])
     return False
-
-
-def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
-    """Whether a clone is set to follow some of the remote's branches only."""
-    fetched = config.get(f"remote.{remote}.fetch", "")
-    return bool(fetched) and "*" not in fetched
 
 
 def _first_commit(repository: Repository) -> str:
@@ -237,14 +229,6 @@ def _first_commit(repository: Repository) -> str:
 
 
 # -- the working tree -----------------------------------------------------------------------------------------------
-def _check_out(repository: Repository, commit: str) -> Path:
-    """Lay the branch out, and let it become the memory in one step."""
-    record = repository.common_dir / "memfs"
-    begun = _lay_out(repository, commit)
-    io.rename(str(begun), str(record / "memory"))
-    io.sync_folder(record)
-    workspace_location.settle(repository.common_dir)
-    return record / "memory"
 
 
 def _register(repository: Repository, memory: Path) -> None:
@@ -276,7 +260,12 @@ def _lay_out(repository: Repository, commit: str) -> Path:
         raise errors.BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
     entries = files_of(repository.git, commit)
     memory = {path: one for path, one in entries.items() if is_own(os.fsdecode(path)) and one.mode in REGULAR}
-    _write_index(repository, layout, entries, memory)
+    # The index holds every path of the branch; those that are not checked out are marked as missing on purpose.
+    place = {"GIT_INDEX_FILE": str(layout.git_dir / "index")}
+    rows = b"".join(b"%s %s\t%s\0" % (one.mode.encode(), one.id.encode(), path) for path, one in entries.items())
+    repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
+    skipped = b"".join(path + b"\0" for path in entries if path not in memory)
+    repository.git.run("update-index", "-z", "--skip-worktree", "--stdin", data=skipped, variables=place)
     with closing(Tree(folder)) as tree, tree.holding_folders():
         for path, entry in memory.items():
             tree.write(os.fsdecode(path), repository.blob(entry.id), durable=False)
@@ -285,17 +274,6 @@ def _lay_out(repository: Repository, commit: str) -> Path:
             io.chmod(str(folder / os.fsdecode(path)), 0o755)
     io.sync_everything(str(folder))
     return folder
-
-
-def _write_index(
-    repository: Repository, layout: Layout, entries: Mapping[bytes, TreeEntry], laid: Collection[bytes]
-) -> None:
-    """An index that holds these paths; those that are not checked out are marked as missing on purpose."""
-    place = {"GIT_INDEX_FILE": str(layout.git_dir / "index")}
-    rows = b"".join(b"%s %s\t%s\0" % (one.mode.encode(), one.id.encode(), path) for path, one in entries.items())
-    repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
-    skipped = b"".join(path + b"\0" for path in entries if path not in laid)
-    repository.git.run("update-index", "-z", "--skip-worktree", "--stdin", data=skipped, variables=place)
 
 
 def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:

@@ -37,8 +37,10 @@ def taken_out(repository: Repository, old: str, new: str) -> str:
     try:
         again = dict(_marked(repository, new, old))
         for mark, commit in _marked(repository, old, new):
-            if mark in again and _has_less(repository, commit, again[mark]):
-                return commit
+            if mark in again:
+                before, after = snapshots(repository, [commit, again[mark]])
+                if before and not after:
+                    return commit
     except (errors.GitFailed, errors.HistoryUnavailable):  # something of it is not here
         return ""
     return ""
@@ -48,11 +50,6 @@ def _marked(repository: Repository, tip: str, other: str) -> Iterator[tuple[tupl
     for commit in beyond(repository, [tip], [other], most=_MOST):
         head = repository.object(commit).data.partition(b"\n\n")[0]
         yield tuple(line for line in head.split(b"\n") if line.startswith((b"author ", b"committer "))), commit
-
-
-def _has_less(repository: Repository, one: str, other: str) -> bool:
-    before, after = snapshots(repository, [one, other])
-    return bool(before) and not after
 
 
 def _old_history(asked: _SyncRequest, announced: str) -> errors.RemoteRewritten:
@@ -169,7 +166,13 @@ class Syncer:
         with self._lock.hold("sync", _LOCK_PATIENCE):
             there = self._where(remote, branch)
             asked = _SyncRequest(*there, bool(branch) or there[1] == BRANCH, push, rejoin, dry_run)
-            self._settle_edits(asked, edits)
+            if edits and push and not dry_run:
+                self._store.flush_now(_LATER, adopt=True)
+            elif edits is None and push and not dry_run and (found := self.unpublished_edits()):
+                raise errors.PushRefused(
+                    f"edits by hand are not committed, and would be published: {shortlist(found, 20)}",
+                    hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
+                )
             with closing(RemoteConnection(self._repository, asked.remote)) as talk:
                 return self._rounds(talk, asked)
 
@@ -181,23 +184,6 @@ class Syncer:
         """
         self._store.require_open()
         return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
-
-    def _settle_edits(self, asked: _SyncRequest, publish: bool | None) -> None:
-        """Commit edits where that is wanted; refuse where this was not asked for and they would be published.
-
-        Raises:
-            PushRefused: naming them.
-            GitBusy: they cannot be committed now.
-        """
-        if asked.dry_run or not asked.push or publish is False:
-            return
-        if publish:
-            self._store.flush_now(_LATER, adopt=True)
-        elif edits := self.unpublished_edits():
-            raise errors.PushRefused(
-                f"edits by hand are not committed, and would be published: {shortlist(edits, 20)}",
-                hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
-            )
 
     # -- where ----------------------------------------------------------------------------------------------------
     def _where(self, remote: str, branch: str) -> tuple[Remote, str]:
@@ -244,9 +230,33 @@ class Syncer:
                     joined = _both(joined, self._merge(asked, theirs))
                 elif not asked.dry_run:
                     self._store.flush_now(_LATER)
-                done = self._done(asked, theirs, joined, number, rescued)
+                tip = self._repository.head_commit() or ""
+                done = SyncOutcome(
+                    remote=asked.remote.name,
+                    branch=asked.branch,
+                    address=asked.remote.shown,
+                    commit=tip,
+                    fetched=theirs,
+                    joined=None if joined is None or joined.nothing else joined,
+                    ahead=len(beyond(self._repository, [tip], filter(None, [theirs])))
+                    if tip not in ("", theirs)
+                    else 0,
+                    pushed=False,
+                    rounds=number,
+                    uncommitted=self._store.pending().count if asked.dry_run else 0,
+                    edits=tuple(self._store.hand_edits()),
+                    rescued=rescued,
+                )
+                if done.waiting or not (asked.push and done.ahead):
+                    return done
+                self._refuse_foreign(asked, done)
+                if asked.dry_run:
+                    return done
+                self._refuse_markers(done.commit, done.fetched)
                 try:
-                    return self._push(talk, asked, done) if self._may_push(asked, done) else done
+                    talk.push(done.commit, asked.branch)
+                    self._seen.note(asked.remote.name, asked.branch, done.commit)
+                    return replace(done, pushed=True)
                 except Raced as race:
                     reason = str(race)
                     time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
@@ -265,15 +275,12 @@ class Syncer:
         Returns:
             The ref that keeps what the branch had, where it was removed and is to be made again.
         """
-        if asked.named or not tips:
-            return self._refuse_removed(asked)
-        names = ", ".join(sorted(tips)[:3])
-        raise errors.RemoteInvalid(
-            f"{asked.remote.name} has no branch {asked.branch}, but {names}",
-            hint=f"--branch {asked.branch} makes it there; --branch NAME merges with that one, and pushes to it",
-        )
-
-    def _refuse_removed(self, asked: _SyncRequest) -> str:
+        if tips and not asked.named:
+            names = ", ".join(sorted(tips)[:3])
+            raise errors.RemoteInvalid(
+                f"{asked.remote.name} has no branch {asked.branch}, but {names}",
+                hint=f"--branch {asked.branch} makes it there; --branch NAME merges with that one, and pushes to it",
+            )
         last = self._seen.tip(asked.remote.name, asked.branch)
         if not last or self._seen.rewritten_here(asked.remote.name, asked.branch):
             return ""
@@ -356,38 +363,7 @@ class Syncer:
             self._seen.note(asked.remote.name, asked.branch, theirs)
         return joined
 
-    def _done(
-        self, asked: _SyncRequest, theirs: str, joined: MergeResult | None, number: int, rescued: str
-    ) -> SyncOutcome:
-        tip = self._repository.head_commit() or ""
-        return SyncOutcome(
-            remote=asked.remote.name,
-            branch=asked.branch,
-            address=asked.remote.shown,
-            commit=tip,
-            fetched=theirs,
-            joined=None if joined is None or joined.nothing else joined,
-            ahead=len(beyond(self._repository, [tip], filter(None, [theirs]))) if tip not in ("", theirs) else 0,
-            pushed=False,
-            rounds=number,
-            uncommitted=self._store.pending().count if asked.dry_run else 0,
-            edits=tuple(self._store.hand_edits()),
-            rescued=rescued,
-        )
-
     # -- push -----------------------------------------------------------------------------------------------------
-    def _may_push(self, asked: _SyncRequest, done: SyncOutcome) -> bool:
-        """Whether there is something to push, and it is to be done now."""
-        if done.waiting or not (asked.push and done.ahead):
-            return False
-        self._refuse_foreign(asked, done)
-        return not asked.dry_run
-
-    def _push(self, talk: RemoteConnection, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
-        self._refuse_markers(done.commit, done.fetched)
-        talk.push(done.commit, asked.branch)
-        self._seen.note(asked.remote.name, asked.branch, done.commit)
-        return replace(done, pushed=True)
 
     def _refuse_foreign(self, asked: _SyncRequest, done: SyncOutcome) -> None:
         """Refuse to publish, beside memory, work that a person has committed and not pushed.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import translate
@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.dataclass import dataclass, replace
 from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
 from memfs.fs import io
-from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, Person, parse_commit, reads_one_way, without_signature
+from memfs.git.commit_object import AGENT, SESSION, Person, parse_commit, reads_one_way, without_signature
 from memfs.git.log import OWN_PATHS, snapshots
 from memfs.git.repository import Repository, beyond, merge_bases
 from memfs.git.signing import BEGIN, matches, principals, verifies
@@ -73,16 +73,12 @@ def adds_nothing(repository: Repository, commit: str) -> bool:
         sides = snapshots(repository, [commit, *parents, *bases])
     except HistoryUnavailable:
         return False
-    paths = {path for side in sides for path in side if _is_memory(repository.below(path))}
+    paths = {path for side in sides for path in side if (repository.below(path) or "").partition("/")[0] in OWN_PATHS}
     rows = ([side.get(path) for side in sides] for path in paths)
     return all(
         (merged == ours and theirs in (base, ours)) or (merged == theirs and ours in (base, theirs))
         for merged, ours, theirs, base in rows
     )
-
-
-def _is_memory(path: str | None) -> bool:
-    return path is not None and path.partition("/")[0] in OWN_PATHS
 
 
 _LONGEST = 200
@@ -133,7 +129,7 @@ class Signatures:
         Raises:
             SigningFailed: neither is there.
         """
-        named = os.fspath(given) if given else self._settings().get("gpg.ssh.allowedsignersfile", "")
+        named = os.fspath(given) if given else self._repository.signing.settings().get("gpg.ssh.allowedsignersfile", "")
         if not named:
             raise SigningFailed(
                 "no list says who may sign",
@@ -161,28 +157,22 @@ class Signatures:
         """
         path = self.signers(signers)
         listed = read_signers(path)
-        revoked = self._settings().get("gpg.ssh.revocationfile", "")
+        revoked = self._repository.signing.settings().get("gpg.ssh.revocationfile", "")
         revocation = Path(os.path.realpath(os.path.expanduser(revoked))) if revoked else None
-        rules = path, listed, revocation
-        return [_checked(commit, data, rules) for commit, data in self._touching(revisions)]
-
-    def _settings(self) -> Mapping[str, str]:
-        return self._repository.signing.settings()
+        return [_checked(commit, data, path, listed, revocation) for commit, data in self._touching(revisions)]
 
     def _touching(self, revisions: str) -> Iterator[tuple[str, bytes]]:
         """The commits of a range that changed the memory: of merges those that decided anything, or dropped a side."""
-        for commit in self._commits(revisions):
+        before, dots, after = revisions.partition("..")
+        last = self._repository.resolve((after.removeprefix(".") if dots else before) or "HEAD")
+        known = [self._repository.resolve(before or "HEAD")] if dots else []
+        for commit in beyond(self._repository, [last], known):
             data = self._repository.object(commit).data
             parents = parse_commit(data).parents
             mine = self._memory(commit)
             differs = any(self._memory(parent) != mine for parent in parents) if parents else any(mine or ())
             if differs and not (len(parents) > 1 and adds_nothing(self._repository, commit)):
                 yield commit, data
-
-    def _commits(self, revisions: str) -> list[str]:
-        before, dots, after = revisions.partition("..")
-        last = self._repository.resolve((after.removeprefix(".") if dots else before) or "HEAD")
-        return beyond(self._repository, [last], [self._repository.resolve(before or "HEAD")] if dots else [])
 
     def _memory(self, commit: str) -> tuple[str | None, ...] | None:
         """The tree of the memory at a commit; None where the clone is shallow and lacks it."""
@@ -193,11 +183,8 @@ class Signatures:
         return tuple(f"{entry.mode} {entry.id}" if entry else None for entry in found)
 
 
-_Rules = tuple[Path, tuple[Principals, ...], Path | None]
-"""What a commit is judged by: the list of signers as a file and as read, and the keys that were revoked."""
-
-
-def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
+def _checked(commit: str, data: bytes, path: Path, listed: tuple[Principals, ...], revoked: Path | None) -> CommitCheck:
+    """What a commit's signature is worth, by a list of signers (as a file and as read) and of revoked keys."""
     parsed = parse_commit(data)
     found = CommitCheck(
         commit=commit,
@@ -220,12 +207,11 @@ def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
         )
     if not signatures[0].startswith(BEGIN.encode()):
         return replace(found, verdict=SignatureVerdict.UNKNOWN_KEY, reason="it is signed, but not with an SSH key")
-    return _judged(found, parsed, signed, signatures[0], rules)
-
-
-def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: bytes, rules: _Rules) -> CommitCheck:
-    path, listed, revoked = rules
-    signers = _must_sign(parsed, listed)
+    signature, signers = signatures[0], [parsed.author]
+    # An agent without a key of its own, case and script aside: no one else signs for a name that only looks like that
+    # of an agent with a key.
+    if parsed.author.is_agent and not any(_matches(patterns, parsed.author.email.lower()) for patterns in listed):
+        signers.append(parsed.committer)
     for person in signers:
         if _plain(person) and verifies(signed, signature, person.email, path, parsed.time, revoked):
             return replace(found, principals=(person.email,))
@@ -241,15 +227,6 @@ def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: 
         return replace(found, verdict=SignatureVerdict.BAD, principals=named, reason=reason)
     reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in signers)}"
     return replace(found, verdict=SignatureVerdict.WRONG_PRINCIPAL, principals=named, reason=reason)
-
-
-def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> list[Person]:
-    """Who may have signed: the author; for an agent without its own key the person who committed, too."""
-    author, committer = parsed.author, parsed.committer
-    # Case and script aside: no one else signs for a name that only looks like that of an agent with a key.
-    if author.is_agent and not any(_matches(patterns, author.email.lower()) for patterns in listed):
-        return [author, committer]
-    return [author]
 
 
 def _plain(person: Person) -> bool:
