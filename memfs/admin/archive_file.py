@@ -310,7 +310,17 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
         values = json.loads(data)
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
-        found = _index(values, path)
+        payload = values["payload"]
+        found: ArchiveIndex = archive.decoded(ArchiveIndex, {
+            "name": values["name"], "created": values["created"], "closed": values["iterations"],
+            "unpacked": values.get("unpacked", {}), "bytes": payload["bytes"], "sha256": payload["sha256"],
+            "frames": values["frames"], "members": [_whole(row) for row in values["documents"]],
+        })  # fmt: skip
+        if path != index_path(found.name):
+            raise ValueError("its name is not the file's")
+        for member in found.members:
+            if member.frame >= len(found.frames):
+                raise ValueError(f"what it says of {member.path!a} cannot be")
         body, seal, _ = data.rpartition(_SEAL)
         if not seal or _sealed(body) != data:
             raise ValueError("its bytes are not those that were written")
@@ -319,21 +329,6 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         hint = f"bring it back from history: memfs restore {path} --from HEAD"
         raise ArchiveInvalid(f"this is no sound index of an archive: {reason}", path=path, hint=hint) from None
-
-
-def _index(values: Mapping[str, Any], path: str) -> ArchiveIndex:
-    payload = values["payload"]
-    index: ArchiveIndex = archive.decoded(ArchiveIndex, {
-        "name": values["name"], "created": values["created"], "closed": values["iterations"],
-        "unpacked": values.get("unpacked", {}), "bytes": payload["bytes"], "sha256": payload["sha256"],
-        "frames": values["frames"], "members": [_whole(row) for row in values["documents"]],
-    })  # fmt: skip
-    if path != index_path(index.name):
-        raise ValueError("its name is not the file's")
-    for member in index.members:
-        if member.frame >= len(index.frames):
-            raise ValueError(f"what it says of {member.path!a} cannot be")
-    return index
 
 
 def _whole(row: Any) -> list[Any]:

@@ -81,12 +81,39 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         packer = WorkspacePacker(parts)
         with closing(packer.tar()) as files:
             io.write_new(folder / FILES, _gzipped(files))
-        manifest = _assemble(parts, packer, _bundled(parts, packer, folder), folder, origin)
+        history = _bundled(parts, packer, folder)
+        listed: dict[str, Digest] = {FILES: digest_of(_read(folder / FILES))}
+        if history.refs:
+            listed[HISTORY] = digest_of(_read(folder / HISTORY))
+        for name, data in sorted(packer.state.items()):  # the manifest sorts its keys, and the parts come in its order
+            listed[STATE + name] = (len(data), hashlib.sha256(data).hexdigest())
+        manifest = BackupManifest(
+            created=format_time(parts.clock()) or "",
+            workspace=parts.tree.root.name,
+            origin=origin,
+            prefix=parts.repository.prefix,
+            head=history.head,
+            refs=history.refs,
+            shallow=history.shallow,
+            parts=listed,
+            files=dict(sorted(packer.files.items())),
+            unpacked=packer.size,
+            outdated=tuple(packer.outdated),
+            waiting=packer.waiting,
+            left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
+            whole=packer.left_out.keys() <= packer.on_purpose,
+        )
+        io.write_new(folder / _WHOLE, _tar(manifest, packer.state, folder))
         if verify(folder / _WHOLE) != manifest:
             raise errors.BackupInvalid(
                 "the backup does not read back as it was written", path=str(target), hint="try again"
             )
-        _give_name(folder / _WHOLE, target)
+        try:
+            io.link(str(folder / _WHOLE), str(target))
+        except errors.StorageIO:  # no hard links here
+            if os.path.lexists(target):
+                raise errors.Conflict("something is there already", path=str(target), hint="try again") from None
+            io.rename(str(folder / _WHOLE), str(target))
         io.sync_folder(target.parent)
     finally:
         with suppress(errors.MemfsError):  # what stays after a kill, the next backup's sweep takes
@@ -98,15 +125,6 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
 def _read(path: Path) -> Iterator[bytes]:
     with io.descriptor(io.open_file(path, os.O_RDONLY)) as fd:
         yield from chunks_of(fd, os.fstat(fd).st_size, str(path))
-
-
-def _give_name(temporary: Path, target: Path) -> None:
-    try:
-        io.link(str(temporary), str(target))
-    except errors.StorageIO:  # no hard links here
-        if os.path.lexists(target):
-            raise errors.Conflict("something is there already", path=str(target), hint="try again") from None
-        io.rename(str(temporary), str(target))
 
 
 # -- gathering ----------------------------------------------------------------------------------------------------
@@ -139,8 +157,16 @@ class WorkspacePacker(TreePacker):
             yield from self.catch_up(self._entries())
             self.state = _state(parts.repository.state)
             self.waiting = len(parts.journal.operations())
-            self._take_uses()
-            self._take_fallback()
+            try:
+                if (counts := uses(parts.repository.state / USES)) is not None:
+                    self.state[USES] = counts
+            except errors.CorruptRecord as error:  # the backup goes without: only counts are lost
+                self.left_out[USES] = error.message
+                self.on_purpose.add(USES)
+            # Writes that are in the secondary location belong to the workspace like those in its journal.
+            if parts.secondary is not None and (waiting := parts.secondary.operations()):
+                self.state[FALLBACK] = io.read_file(parts.secondary.journal.path)
+                self.waiting += len(waiting)
             try:
                 self.history = snapshot(parts.repository)
             except (
@@ -165,42 +191,19 @@ class WorkspacePacker(TreePacker):
                 if not entry.refused:
                     self.on_purpose.add(entry.path)
 
-    def _take_uses(self) -> None:
-        """The counts of uses; where they are damaged the backup goes without, as only counts are lost."""
-        try:
-            counts = uses(self._parts.repository.state / USES)
-        except errors.CorruptRecord as error:
-            self.left_out[USES] = error.message
-            self.on_purpose.add(USES)
-            return
-        if counts is not None:
-            self.state[USES] = counts
-
-    def _take_fallback(self) -> None:
-        """Writes that are in the secondary location belong to the workspace like those in its journal."""
-        secondary = self._parts.secondary
-        waiting = secondary.operations() if secondary is not None else []
-        if secondary is not None and waiting:
-            self.state[FALLBACK] = io.read_file(secondary.journal.path)
-            self.waiting += len(waiting)
-
 
 def _state(state: Path) -> dict[str, bytes]:
     names = list(_KEPT_STATE)
     for folder in _KEPT_FOLDERS:
         with suppress(FileNotFoundError, NotADirectoryError):
-            inside = sorted(os.listdir(state / folder))
-            names += [f"{folder}/{name}" for name in inside if _is_kept(state / folder / name)]
+            inside = [name for name in sorted(os.listdir(state / folder)) if (state / folder / name).is_file()]
+            unwanted = (".tmp", ".lock", ".second", ".queue")  # locks, and what was left unfinished
+            names += [f"{folder}/{name}" for name in inside if not name.endswith(unwanted)]
     kept = {}
     for name in names:
         with suppress(FileNotFoundError):
             kept[name] = io.read_file(state / name)
     return kept
-
-
-def _is_kept(path: Path) -> bool:
-    """Whether a file goes into a backup: locks and what was left unfinished do not."""
-    return path.is_file() and not path.name.endswith((".tmp", ".lock", ".second", ".queue"))
 
 
 def _bundled(parts: Parts, packer: WorkspacePacker, folder: Path) -> RepositorySnapshot:
@@ -226,32 +229,6 @@ def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 # -- putting together ---------------------------------------------------------------------------------------------
-def _assemble(
-    parts: Parts, packer: WorkspacePacker, history: RepositorySnapshot, folder: Path, origin: str
-) -> BackupManifest:
-    listed: dict[str, Digest] = {FILES: digest_of(_read(folder / FILES))}
-    if history.refs:
-        listed[HISTORY] = digest_of(_read(folder / HISTORY))
-    for name, data in sorted(packer.state.items()):  # the manifest sorts its keys, and the parts come in its order
-        listed[STATE + name] = (len(data), hashlib.sha256(data).hexdigest())
-    manifest = BackupManifest(
-        created=format_time(parts.clock()) or "",
-        workspace=parts.tree.root.name,
-        origin=origin,
-        prefix=parts.repository.prefix,
-        head=history.head,
-        refs=history.refs,
-        shallow=history.shallow,
-        parts=listed,
-        files=dict(sorted(packer.files.items())),
-        unpacked=packer.size,
-        outdated=tuple(packer.outdated),
-        waiting=packer.waiting,
-        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
-        whole=packer.left_out.keys() <= packer.on_purpose,
-    )
-    io.write_new(folder / _WHOLE, _tar(manifest, packer.state, folder))
-    return manifest
 
 
 def _tar(manifest: BackupManifest, state: Mapping[str, bytes], folder: Path) -> Iterator[bytes]:
@@ -356,15 +333,24 @@ class Backups:
         made, failed = [], None
         for place in places:
             try:
-                made.append(self._make_in(place))
+                with io.operation("backup", place):  # a folder on the way may be closed to this user
+                    io.make_folders(place)
+                    # Numbered, since clocks go wrong and which one is the oldest decides what is removed.
+                    last = max((int(path.name.split("-")[-2]) for path in self.kept(place)), default=0)
+                    moment = f"{self._parts.clock():%Y%m%dT%H%M%SZ}"
+                    path = place / f"{self._name()}-{self.origin()}-{last + 1:06d}-{moment}.tar"
+                    manifest = make(self._parts, path, self.origin())
+                    removed = self._prune(place) if manifest.whole else []  # what lacks something replaces nothing
+                    done = BackupResult(path=path, bytes=path.stat().st_size, manifest=manifest, removed=tuple(removed))
+                    made.append(done)
             except errors.MemfsError as error:
                 failed = failed or error
         if made:
-            last = _Last(self._parts.clock(), str(made[0].path), made[0].bytes)
+            newest = _Last(self._parts.clock(), str(made[0].path), made[0].bytes)
             known = {*self._record().places, *(str(one.path.parent) for one in made)}
             lacking = next((f"made without {one.manifest.left_out[0]}" for one in made if not one.whole), "")
-            self._note(last=last, error=str(failed or lacking), places=tuple(sorted(known)[:_MOST_PLACES]))
-            self._fire("backup_made", {"path": last.path, "bytes": last.bytes})
+            self._note(last=newest, error=str(failed or lacking), places=tuple(sorted(known)[:_MOST_PLACES]))
+            self._fire("backup_made", {"path": newest.path, "bytes": newest.bytes})
             if lacking and failed is None:
                 self._fire("backup_failed", {"error": lacking})
         else:
@@ -373,19 +359,6 @@ class Backups:
             self._fire("backup_failed", {"error": str(failed)})
             raise failed
         return made
-
-    def _make_in(self, place: Path) -> BackupResult:
-        with io.operation("backup", place):  # a folder on the way may be closed to this user
-            io.make_folders(place)
-            path = self._free_name(place)
-            manifest = make(self._parts, path, self.origin())
-            removed = self._prune(place) if manifest.whole else []  # what lacks something takes the place of nothing
-            return BackupResult(path=path, bytes=path.stat().st_size, manifest=manifest, removed=tuple(removed))
-
-    def _free_name(self, place: Path) -> Path:
-        """The next name: numbered, since clocks go wrong and which one is the oldest decides what is removed."""
-        last = max((int(path.name.split("-")[-2]) for path in self.kept(place)), default=0)
-        return place / f"{self._name()}-{self.origin()}-{last + 1:06d}-{self._parts.clock():%Y%m%dT%H%M%SZ}.tar"
 
     def _name(self) -> str:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self._parts.tree.root.name)[:_LONGEST_NAME].strip("-.")
@@ -456,17 +429,12 @@ class Backups:
             return [path for path in self.kept() if path not in made], failed
         return [], failed
 
-    def _surplus_in(self, place: Path) -> list[Path]:
-        """Those that lack something are counted for themselves: they never take the place of a whole one."""
-        kept = self.kept(place)
-        if len(kept) <= self._settings.copies:
-            return []
-        whole = [path for path in kept if _is_whole(path)]
-        others = [path for path in kept if path not in whole]
-        return [*whole[: -self._settings.copies], *others[: -self._settings.copies]]
-
     def _prune(self, place: Path) -> list[Path]:
-        surplus = self._surplus_in(place)
+        """Remove those beyond ``copies``; the ones that lack something never take the place of a whole one."""
+        kept, copies = self.kept(place), self._settings.copies
+        whole = [path for path in kept if _is_whole(path)] if len(kept) > copies else []
+        others = [path for path in kept if path not in whole] if len(kept) > copies else []
+        surplus = [*whole[:-copies], *others[:-copies]]
         for path in surplus:
             io.unlink(path, missing_ok=True)
         return surplus

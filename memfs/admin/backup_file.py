@@ -423,11 +423,6 @@ def verify(path: Path) -> BackupManifest:
     return manifest
 
 
-def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
-    """Where the repository was, as the manifest says."""
-    return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=manifest.shallow)
-
-
 def _invalid(reason: str) -> BackupInvalid:
     return BackupInvalid(f"this is not a sound backup: {reason}", hint="use another backup")
 
@@ -471,7 +466,9 @@ def restore(backup: Path, target: Path) -> RestoreResult:
     try:
         others = _build(backup, building)
         io.sync_everything(str(building))
-        io.chmod(building, 0o777 & ~_umask())
+        mask = os.umask(0o077)
+        os.umask(mask)
+        io.chmod(building, 0o777 & ~mask)
         _require_nothing(target)
         io.rename(str(building), str(target))
         io.sync_folder(target.parent)
@@ -479,9 +476,7 @@ def restore(backup: Path, target: Path) -> RestoreResult:
         with suppress(MemfsError, OSError):
             io.remove_all(building)
         raise
-    return RestoreResult(
-        root=_below(target, manifest.prefix), files=len(manifest.files), manifest=manifest, others=others
-    )
+    return RestoreResult(root=target / manifest.prefix, files=len(manifest.files), manifest=manifest, others=others)
 
 
 # -- before -------------------------------------------------------------------------------------------------------
@@ -498,29 +493,32 @@ def _require_nothing(target: Path) -> None:
         )
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 # -- building -----------------------------------------------------------------------------------------------------
 def _build(backup: Path, building: Path) -> bool:
     with opened(backup) as (manifest, parts):
-        workspace = _below(building, manifest.prefix)
+        workspace = building / manifest.prefix
         _make_folders(building, workspace)
         io.mkdir(workspace / CONTENT)
         made = Repository.create(building)
         repository = Repository.find(workspace) or made
-        history = snapshot_of(manifest)
+        history = RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=manifest.shallow)
         for name, chunks in parts:
             if name == FILES:
                 for path, data in files_of(manifest, chunks):
-                    _write(workspace, path, data)
+                    if path != SETTINGS_FILE and not path.startswith(f"{CONTENT}/"):
+                        raise BackupInvalid(f"it names a file that no backup has: {path!a}", hint="use another backup")
+                    _make_folders(workspace, (workspace / path).parent)
+                    _write_file(workspace / path, data, 0o666)
             elif name == HISTORY:
                 _take_history(repository, chunks, history)
             else:
-                _take_state(repository.state, name.removeprefix(STATE), chunks)
+                kept = name.removeprefix(STATE)
+                folder, _, last = kept.rpartition("/")
+                if kept not in _STATE_NAMES and (folder not in _STATE_FOLDERS or not last):
+                    raise BackupInvalid(f"it names a state that no backup has: {kept!a}", hint="use another backup")
+                if folder:
+                    io.make_private_folder(repository.state / folder)
+                _write_file(repository.state / kept, chunks, 0o600)
         if not history.refs:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)
@@ -542,15 +540,6 @@ def _take_history(repository: Repository, chunks: Iterator[bytes], history: Repo
         ) from error
 
 
-def _take_state(state: Path, name: str, chunks: Iterator[bytes]) -> None:
-    folder, _, last = name.rpartition("/")
-    if name not in _STATE_NAMES and (folder not in _STATE_FOLDERS or not last):
-        raise BackupInvalid(f"it names a state that no backup has: {name!a}", hint="use another backup")
-    if folder:
-        io.make_private_folder(state / folder)
-    _write_file(state / name, chunks, 0o600)
-
-
 def _join_journals(state: Path) -> None:
     """Writes that lay in the secondary location follow those in the journal; opening the workspace carries them out."""
     other, journal = Journal(state / FALLBACK), Journal(state / "journal")
@@ -563,15 +552,6 @@ def _join_journals(state: Path) -> None:
         other.close()
         journal.close()
     io.unlink(state / FALLBACK, missing_ok=True)
-
-
-def _write(workspace: Path, path: str, data: Iterator[bytes]) -> None:
-    if path != SETTINGS_FILE and not path.startswith(f"{CONTENT}/"):
-        raise BackupInvalid(f"it names a file that no backup has: {path!a}", hint="use another backup")
-    folder, _, name = path.rpartition("/")
-    place = _below(workspace, folder)
-    _make_folders(workspace, place)
-    _write_file(place / name, data, 0o666)
 
 
 def _write_file(path: Path, data: Iterator[bytes], mode: int) -> None:
@@ -594,7 +574,3 @@ def _make_folders(top: Path, folder: Path) -> None:
         folder = folder.parent
     for place in reversed(missing):
         io.mkdir(place)
-
-
-def _below(folder: Path, path: str) -> Path:
-    return folder / path if path else folder

@@ -35,10 +35,10 @@ from memfs.format.text import decode, shortlist
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.io import NETWORK_TYPES, file_system
 from memfs.git.repository import Repository, blobs_at_tips
-from memfs.learning.conventions import STATUSES, Convention, Conventions
+from memfs.learning.conventions import STATUSES, Conventions
 from memfs.learning.inbox import Inbox
 from memfs.model import Problem
-from memfs.model.kinds import ACCEPTED, nearest
+from memfs.model.kinds import nearest
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind, document_of_sidecar
 from memfs.recall.conflict_notes import OVER
 from memfs.store import Store, sidecars
@@ -94,18 +94,16 @@ def statuses(checker: Checker) -> Iterator[Problem]:
     """The conventions whose status does not exist."""
     for convention in Conventions(checker.store, checker.parts.clock).every():
         if convention.status and convention.status not in (*STATUSES, *OVER):
-            yield _problem(convention)
-
-
-def _problem(one: Convention) -> Problem:
-    meant = ACCEPTED if one.status in _SAME else ""
-    hint = f"'memfs team convention accept {one.id}', or {_WORDS}" if meant else nearest(one.status, STATUSES) or _WORDS
-    return Problem(
-        path=one.item.path,
-        code="ConventionStatus",
-        message=f"status: {ascii(one.status)[1:-1][:60]} is no status of a convention, so no agent is told of it",
-        hint=hint,
-    )
+            status = convention.status
+            hint = nearest(status, STATUSES) or _WORDS
+            if status in _SAME:
+                hint = f"'memfs team convention accept {convention.id}', or {_WORDS}"
+            yield Problem(
+                path=convention.item.path,
+                code="ConventionStatus",
+                message=f"status: {ascii(status)[1:-1][:60]} is no status of a convention, so no agent is told of it",
+                hint=hint,
+            )
 
 
 _YOUNG_NS = 3600 * 10**9
@@ -114,7 +112,13 @@ _YOUNG_NS = 3600 * 10**9
 def references(checker: Checker) -> Iterator[Problem]:
     """Sidecars that are not here and, where every byte is read, those that are not what their documents say."""
     parts = checker.parts
-    for path, data in _referring(parts):
+    for entry in parts.tree.scan(CONTENT):
+        path = entry.path
+        # one that cannot be read is reported as a document
+        found = content_at(parts.tree, path) if entry.regular and document_kind(path) else None
+        if not found or not sidecars.holds_reference(found.data):
+            continue
+        data = found.data
         absent = [beside for beside in sidecars.named_in(data, path) if parts.tree.entry(beside) is None]
         for beside in absent:
             yield Problem(
@@ -183,15 +187,6 @@ def _versions(parts: Parts, path: str) -> Iterator[bytes]:
         yield parts.repository.blob(blob)
 
 
-def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
-    for entry in parts.tree.scan(CONTENT):
-        if not entry.regular or not document_kind(entry.path):
-            continue
-        found = content_at(parts.tree, entry.path)  # one that cannot be read is reported as a document
-        if found and sidecars.holds_reference(found.data):
-            yield entry.path, found.data
-
-
 _LIKELY_SHOWN = 3
 
 
@@ -215,8 +210,11 @@ def contents(checker: Checker) -> Iterator[Problem]:
             kept = committed.pop(path, "") == content.stamp.blob
             problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
             yield from (problem for problem in problems if kept or (path, problem.line) not in known)
-            if not problems:
-                yield from _likely(data, path)
+            likely = find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN] if not problems else []
+            for finding in likely if likely and not reason_in_file(data, path) else ():
+                message = "a long word without any order may be a key or password"
+                hint = "if it is one, take it out and revoke it"
+                yield Problem.warning(path, "PossibleSecret", message, hint, line=finding.line)
             if not kept:
                 yield from _in_head(checker.parts, path)
     for path in committed:
@@ -244,14 +242,6 @@ def _in_file(finding: SecretFinding, path: str, kept: bool) -> Problem:
         line=problem.line,
         hint="revoke it; 'memfs admin erase' takes it out of history; or say in the file why it may stay",
     )
-
-
-def _likely(data: bytes, path: str) -> Iterator[Problem]:
-    found = find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN]
-    for finding in found if found and not reason_in_file(data, path) else ():
-        message = "a long word without any order may be a key or password"
-        hint = "if it is one, take it out and revoke it"
-        yield Problem.warning(path, "PossibleSecret", message, hint, line=finding.line)
 
 
 def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
@@ -360,14 +350,12 @@ class Checker:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""
         found: list[Problem] = []
         for problem in self.store.problems():
-            found += self._faults(problem.path) if problem.code == errors.SchemaInvalid.__name__ else ()
+            path = problem.path
+            data = content_at(self.parts.seen, path) if problem.code == errors.SchemaInvalid.__name__ else None
+            found += [Problem.of(error, path) for error in self.parts.codec.errors(data.data, path)] if data else []
             if not found or found[-1].path != problem.path:
                 found.append(problem)
         return found
-
-    def _faults(self, path: str) -> list[Problem]:
-        found = content_at(self.parts.seen, path)
-        return [Problem.of(error, path) for error in self.parts.codec.errors(found.data, path)] if found else []
 
     def invalid_edits(self, edited: Sequence[str] | None = None) -> list[str]:
         """Files that a person changed since the last commit and that are not valid, so that nothing commits them.
@@ -429,14 +417,11 @@ def _history(checker: Checker) -> Iterator[Problem]:
     repository = checker.parts.repository
     head = repository.head()
     if head.damage:
-        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=_head_hint(head.ref))
+        hint = f"'git reflog' names the commits it had, 'git update-ref {head.ref} COMMIT' sets it to one"
+        if head.ref is None:
+            hint = "write 'ref: refs/heads/BRANCH' into git's file HEAD; git itself does nothing before that"
+        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=hint)
     yield from (Problem.of(error, path) for path, error in lost_in_head(repository))
-
-
-def _head_hint(ref: str | None) -> str:
-    if ref is None:
-        return "write 'ref: refs/heads/BRANCH' into git's file HEAD; git itself does nothing before that"
-    return f"'git reflog' names the commits it had, 'git update-ref {ref} COMMIT' sets it to one"
 
 
 def _waiting(checker: Checker) -> Iterator[Problem]:

@@ -189,7 +189,8 @@ class HistoryRewrite(Generic[Wanted, Done]):
         rewriter.build()
         RemoteHistory(self._repository).note_erased(rewriter.first_replaced())
         with rewriter.locked():
-            self._begin({**record, **_noted(removal)})
+            noted = {"folder": self._inode(), **record, **_noted(removal)}
+            io.write_file(self._record, json.dumps(noted).encode("ascii"))
             rewriter.add_pack()
             yield rewriter
             rewriter.turn()
@@ -224,9 +225,6 @@ class HistoryRewrite(Generic[Wanted, Done]):
             path=str(self._record),
             hint=f"remove {self._record}, then erase or cut again",
         )
-
-    def _begin(self, record: Mapping[str, Any]) -> None:
-        io.write_file(self._record, json.dumps({"folder": self._inode(), **record}).encode("ascii"))
 
     def _inode(self) -> int:
         return os.stat(self._folder).st_ino
@@ -516,26 +514,18 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
             )
 
     def _refuse_edited(self, target: Target) -> None:
-        """Refuse where a change that a person has not committed would be lost."""
-        edited = [os.fsdecode(path) for path in self._edited(target)]
-        if edited:
-            raise errors.EraseRefused(
-                f"changes are not committed: {', '.join(edited)}",
-                path=edited[0],
-                hint="commit them, or remove what is not to stay, from the index as well",
-            )
+        """Refuse where a change that a person has not committed would be lost.
 
-    def _edited(self, target: Target) -> Iterator[bytes]:
-        """Where a person's change of what is erased is not a known version, or a version is staged elsewhere."""
+        That is so where what is erased is not a known version, or a version is staged elsewhere.
+        """
         entries = entries_of(self._repository.git)
         staged = staged_changes(self._repository.git, self._repository.head_commit())
         found = {one.path for one in entries if target.means(one.path) != (one.blob in target.removal.blobs)}
-        wrong = {path for path in staged if path in found or os.fsdecode(path) in target.quotes}
-        yield from sorted(wrong)
+        edited = sorted(path for path in staged if path in found or os.fsdecode(path) in target.quotes)
         index = {one.path: one.blob for one in entries}
         own = (path for path in self._store.edit_finder.own_paths() if not self._parts.is_local(path))
         named = {self._repository.full(path): path for path in own if target.named.means(path)}
-        for path in sorted({*filter(target.means, index), *named} - wrong):
+        for path in sorted({*filter(target.means, index), *named} - {*edited}):
             try:
                 most = _LARGEST if path in index else READ_LIMIT
                 data = io.read_file(self._repository.work_tree / os.fsdecode(path), most)
@@ -543,11 +533,18 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
                 continue
             except errors.MemfsError:  # no version of it; one that git knows of is missing all the same
                 if path in index:
-                    yield path
+                    edited.append(path)
                 continue
             known = {self._repository.head_blob(named[path]) if path in named else index.get(path)}
             if object_id("blob", data) not in known | target.removal.blobs:
-                yield path
+                edited.append(path)
+        if edited:
+            names = [os.fsdecode(path) for path in edited]
+            raise errors.EraseRefused(
+                f"changes are not committed: {', '.join(names)}",
+                path=names[0],
+                hint="commit them, or remove what is not to stay, from the index as well",
+            )
 
     def _refuse_secondary(self) -> None:
         """Refuse where the secondary location may hold the item and cannot be looked into."""
@@ -670,7 +667,15 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
         """
         self._require_own()
         refuse_kind(self._repository)
-        self._require_free(export)
+        place = Path(os.path.realpath(export))
+        inside = (self._repository.work_tree, self._repository.common_dir)
+        reason = "" if place.parent.is_dir() else "there is no such folder"
+        if any(place.is_relative_to(os.path.realpath(folder)) for folder in inside):
+            reason = "the export lies in the workspace"
+        elif os.path.lexists(export):
+            reason = "the file exists"
+        if reason:
+            raise errors.EraseRefused(reason, path=str(export), hint="name a new file elsewhere for the export")
         if self._known() is not None:
             self._end(LOCK_WAIT)
         flushed = self._store.flush(adopt=False)
@@ -754,17 +759,6 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
                 "memfs did not make this repository: others may rely on its history",
                 hint="only the history of a repository that 'memfs init' made is cut",
             )
-
-    def _require_free(self, export: Path) -> None:
-        place = Path(os.path.realpath(export))
-        inside = (self._repository.work_tree, self._repository.common_dir)
-        reason = "" if place.parent.is_dir() else "there is no such folder"
-        if any(place.is_relative_to(os.path.realpath(folder)) for folder in inside):
-            reason = "the export lies in the workspace"
-        elif os.path.lexists(export):
-            reason = "the file exists"
-        if reason:
-            raise errors.EraseRefused(reason, path=str(export), hint="name a new file elsewhere for the export")
 
 
 class _Look:

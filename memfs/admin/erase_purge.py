@@ -35,6 +35,7 @@ from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
 from memfs.model.ids import stem_of
 from memfs.model.item import object_id
+from memfs.model.state_facts import texts
 from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_kind, document_of_sidecar
 from memfs.model.time import utc_now
 from memfs.search.generations import Cache, caches, empty, recorded
@@ -217,8 +218,9 @@ class TargetFinder:
             values = [_KEY.sub("", line).strip("\"'") for line in data.decode("utf-8", "replace").splitlines()]
         else:
             whole = item.content.strip()
+            found = (line for text in texts(item.data) for line in text.splitlines())
             short = [whole.encode("utf-8", "surrogatepass")] if _WHOLE <= len(whole) < _PHRASE else []
-            return short + _long([item.title, *item.content.splitlines(), *_texts(item.data)])
+            return short + _long([item.title, *item.content.splitlines(), *found])
         return _long(values)
 
 
@@ -234,17 +236,6 @@ def names_of(paths: Mapping[str, set[bytes]], blob: str) -> str:
     path = os.fsdecode(min(paths[blob]))
     at = path.find(CONTENT + "/")
     return path[at:] if at >= 0 else path
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield from value.splitlines()
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)
 
 
 def _long(values: Iterable[str]) -> list[bytes]:
@@ -263,7 +254,11 @@ def _archives(parts: Parts, target: Target) -> None:
             archive = Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
             if not _holds(archive, target):
                 continue
-            _lay_back(parts, archive, target)
+            # What git never had goes back where it lay: its document, read from history, finds it there.
+            for member in archive.index.members:
+                if not (member.blob or _is_meant(member, target)) and parts.tree.entry(member.path) is None:
+                    with suppress(ArchiveInvalid):  # damaged: there is nothing to be kept
+                        parts.tree.write_stream(member.path, archive.chunks(member))
         parts.tree.remove(entry.path)
 
 
@@ -280,15 +275,6 @@ def _holds(archive: Archive, target: Target) -> bool:
 
 def _is_meant(member: ArchiveMember, target: Target) -> bool:
     return member.blob in target.removal.blobs or target.named.means(member.path)
-
-
-def _lay_back(parts: Parts, archive: Archive, target: Target) -> None:
-    """Put what git never had back where it lay: its document, read from history, finds it there."""
-    for member in archive.index.members:
-        if member.blob or _is_meant(member, target) or parts.tree.entry(member.path) is not None:
-            continue
-        with suppress(ArchiveInvalid):  # damaged: there is nothing to be kept
-            parts.tree.write_stream(member.path, archive.chunks(member))
 
 
 def states_of(parts: Parts) -> list[Path]:
@@ -543,8 +529,10 @@ def prove(parts: Parts, target: Target) -> EraseProof:
         if kind == "blob":
             quoting += [name] if traces.quoted_in(data) else []
             copies += [name] if traces.copied_in([data]) else []
-        elif _betrays(kind, data, traces):
-            hits.append(f"{kind} {name} holds it")
+        else:
+            named = kind == "tree" and any(b" %s." % word in data for word in traces.telling)
+            told = kind != "tree" and edit_object(data, {}, traces) != data
+            hits += [f"{kind} {name} holds it"] if named or told else []
     # What some commit holds is someone else's file, which may quote the item.
     held = {blob for found in survey.holding(quoting).values() for blob in found}
     hits += [f"blob {name} holds it" for name in copies if name not in held]
@@ -556,12 +544,6 @@ def prove(parts: Parts, target: Target) -> EraseProof:
         hits=tuple(hits),
         quotes=quoted_at(parts.repository, survey, quoting),
     )
-
-
-def _betrays(kind: str, data: bytes, traces: Traces) -> bool:
-    if kind == "tree":
-        return any(b" %s." % word in data for word in traces.telling)
-    return edit_object(data, {}, traces) != data
 
 
 def _paths(parts: Parts) -> Iterator[Path]:

@@ -27,7 +27,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.kinds import BUILT_IN, ITEM_LIMIT
 from memfs.model.learning import MemoryConfig
-from memfs.model.time import from_timestamp_ns, micros
+from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import message_for_items
@@ -161,15 +161,15 @@ class PruneResult:
         return _reasons(self.items)
 
 
-def importance_of(candidate: Candidate, use: Use, now: datetime) -> float:
+def importance_of(item: Candidate | MemoryItem, use: Use, now: datetime) -> float:
     """What an item is worth keeping: its own importance, and how often it was used, over its age.
 
     ``importance x relevance_score x (1 + ln(1 + uses)) x max(0.1, 1 - days / 365)``, twice that for a pattern. A new
     item that has not been read yet is thereby worth as much as one that is used, not nothing.
     """
-    days = max(0.0, (now - candidate.timestamp).total_seconds() / 86400.0)
-    worth = candidate.importance * use.relevance * (1.0 + log1p(use.count)) * max(_OLDEST, 1.0 - days / _DAYS)
-    return worth * 2.0 if candidate.type == _PATTERN else worth
+    days = max(0.0, (now - (item.timestamp or now)).total_seconds() / 86400.0)
+    worth = float(item.importance) * use.relevance * (1.0 + log1p(use.count)) * max(_OLDEST, 1.0 - days / _DAYS)
+    return worth * 2.0 if item.type == _PATTERN else worth
 
 
 class Pruner:
@@ -207,7 +207,8 @@ class Pruner:
     def _too_weak(self, item: MemoryItem) -> bool:
         now = self._parts.clock()
         use = self._usage.of([item.id]).get(item.id, NEVER)
-        return importance_of(_candidate(item, now), use, now) < self._least(self._policy())
+        dated = item if item.timestamp else item.replace(timestamp=item.created)
+        return importance_of(dated, use, now) < self._least(self._policy())
 
     def _least(self, policy: RetentionPolicy) -> float:
         return self._config().prune_below if policy.prune_below is None else policy.prune_below
@@ -225,8 +226,11 @@ class Pruner:
             return PruneResult(items=(), action=_ACTIONS[0])
         self._looked = now
         policy = self._policy()
-        due = partial(self._aged, self._stated_days(policy) if policy.automatic else {})
-        return self._pruned_by(due, policy)
+        # Those that are configured here: in the policy, or by a kind of one's own.
+        own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
+        stated = own | policy.kinds.keys()
+        kept = {name: days for name, days in self._days(policy).items() if policy.automatic and name in stated}
+        return self._pruned_by(partial(self._aged, kept), policy)
 
     def due(self) -> Sequence[Weak]:
         """The items that are due: those older than their type is kept, then, weakest first, those above
@@ -256,19 +260,17 @@ class Pruner:
         def pruned() -> PruneResult:
             weak = due()
             if weak and not dry_run:
-                self._remove(weak, policy.prune_action)
+                archives = policy.prune_action == "archive"
+                way = "into the archive" if archives else "for good; history has them"
+                message = message_for_items("Prune", [entry.item for entry in weak], f"{way}: {_reasons(weak)}")
+                with self._store.batch(message, source=SOURCE, critical=True) as batch:
+                    for entry in weak:
+                        batch.delete(entry.item.id, expected=entry.item.sha256)
+                        if archives:
+                            batch.plans += self._store.plan_restore({place_of(entry.item): batch.plans[-1].before})
             return PruneResult(items=tuple(weak), action=policy.prune_action)
 
         return retry_on_conflict(pruned, tries=_TRIES)
-
-    def _remove(self, weak: Sequence[Weak], action: str) -> None:
-        way = "into the archive" if action == "archive" else "for good; history has them"
-        message = message_for_items("Prune", [entry.item for entry in weak], f"{way}: {_reasons(weak)}")
-        with self._store.batch(message, source=SOURCE, critical=True) as batch:
-            for entry in weak:
-                batch.delete(entry.item.id, expected=entry.item.sha256)
-                if action == "archive":
-                    batch.plans += self._store.plan_restore({place_of(entry.item): batch.plans[-1].before})
 
     # -- what is due ------------------------------------------------------------------------------------------------
     def _due(self, policy: RetentionPolicy) -> list[Weak]:
@@ -291,11 +293,6 @@ class Pruner:
     def _days(self, policy: RetentionPolicy) -> dict[str, int]:
         """For how many days each type is kept: as the policy says, else as the kind does; for ever where none does."""
         return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
-
-    def _stated_days(self, policy: RetentionPolicy) -> dict[str, int]:
-        """Those that are configured here: in the policy, or by a kind of one's own."""
-        own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
-        return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}
 
     def _aged(self, kept: Mapping[str, int]) -> list[Weak]:
         """The items that are older than their type is kept, the oldest first."""
@@ -337,18 +334,6 @@ class Pruner:
 
     def _policy(self) -> RetentionPolicy:
         return read_retention_policy(self._parts.seen, self._parts.codec)
-
-
-def _candidate(item: MemoryItem, now: datetime) -> Candidate:
-    return Candidate(
-        id=item.id,
-        path=item.path,
-        similarity=0.0,
-        type=item.type,
-        time=micros(item.timestamp or item.created or now),
-        importance=float(item.importance),
-        pinned=item.pinned,
-    )
 
 
 def _reasons(weak: Sequence[Weak]) -> str:

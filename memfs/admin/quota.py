@@ -281,7 +281,14 @@ class Quota(QuotaGuard):
         grown[TOTAL] = account.used(TOTAL) + sum(growth.values())
         for area, limit in limits.items():
             if grown.get(area, 0) > limit:
-                raise _refusal(area, grown[area], limit)
+                what = "everything memfs keeps here" if area == TOTAL else area
+                raise QuotaExceeded(
+                    f"{what} would take {grown[area]:,} bytes, its quota is {limit:,}",
+                    path=SYSTEM_CONFIG,
+                    field=f"quotas.{area}_bytes",
+                    hint="raise the quota, forget what is not needed, or run 'memfs admin gc';"
+                    " removals and critical writes pass",
+                )
 
     def wrote(self, plans: Sequence[FilePlan]) -> None:
         """Add a write to the account."""
@@ -423,13 +430,3 @@ def _content(plans: Sequence[FilePlan]) -> dict[str, int]:
         area = area_of(plan.path)
         sizes[area] = sizes.get(area, 0) + len(plan.after or b"") - len(plan.before or b"")
     return sizes
-
-
-def _refusal(area: str, needed: int, limit: int) -> QuotaExceeded:
-    what = "everything memfs keeps here" if area == TOTAL else area
-    return QuotaExceeded(
-        f"{what} would take {needed:,} bytes, its quota is {limit:,}",
-        path=SYSTEM_CONFIG,
-        field=f"quotas.{area}_bytes",
-        hint="raise the quota, forget what is not needed, or run 'memfs admin gc'; removals and critical writes pass",
-    )

@@ -158,27 +158,20 @@ def _suspect(store: Store, parts: Parts, path: str) -> bool:
 def _journals(checker: Checker) -> Iterator[Problem]:
     secondary = checker.parts.secondary
     for known in (checker.parts.journal, *([secondary.journal] if secondary else [])):
-        yield from _examined(Journal(known.path))
-
-
-def _examined(journal: Journal) -> Iterator[Problem]:
-    try:
-        operations = journal.operations()
-        for error in journal.damage:
-            yield Problem.of(error)
-        for operation in operations:
-            for change in operation.changes:
-                if change.data is not None and sha256(change.data) != change.new:
-                    yield Problem(
-                        path=change.path,
-                        code="JournalDamaged",
-                        message=f"the journal's record {operation.id} does not hold what it names",
-                        hint="the file itself is the truth; 'memfs commit' records it",
-                    )
-    except errors.MemfsError as error:
-        yield Problem.of(error)
-    finally:
-        journal.close()
+        with closing(Journal(known.path)) as journal:
+            try:
+                changes = [(one.id, change) for one in journal.operations() for change in one.changes]
+                yield from map(Problem.of, journal.damage)
+                for record, change in changes:
+                    if change.data is not None and sha256(change.data) != change.new:
+                        yield Problem(
+                            path=change.path,
+                            code="JournalDamaged",
+                            message=f"the journal's record {record} does not hold what it names",
+                            hint="the file itself is the truth; 'memfs commit' records it",
+                        )
+            except errors.MemfsError as error:
+                yield Problem.of(error)
 
 
 def _backups(checker: Checker) -> Iterator[Problem]:
@@ -189,11 +182,6 @@ def _backups(checker: Checker) -> Iterator[Problem]:
             raise
         except errors.MemfsError as error:
             yield Problem.of(error, str(path))
-
-
-def _set_aside(checker: Checker) -> Iterator[Problem]:
-    for error in checker.recovered.damaged():
-        yield Problem.of(error)
 
 
 def _advice(message: str) -> str:
@@ -232,23 +220,23 @@ def _objects(checker: Checker) -> Iterator[Problem]:
         return
     with checker.parts.commit_lock.hold("check", timeout=60):
         found = examine(checker.parts.repository)
-    places = _places(checker)
+    places: dict[str, str] = {}  # which file of the present memory each blob is
+    repository = checker.parts.repository
+    with suppress(errors.MemfsError):
+        if (commit := repository.head_commit()) is not None:
+            places = {blob: path for path, blob in repository.tree(commit, CONTENT).items()}
     for name, message in found.items():
         path, hint = places.get(name, ""), _advice(message)
         yield Problem(path=path, code="HistoryUnavailable", message=message, hint=hint)
 
 
-def _places(checker: Checker) -> dict[str, str]:
-    """Which file of the present memory each blob is."""
-    repository = checker.parts.repository
-    with suppress(errors.MemfsError):
-        commit = repository.head_commit()
-        if commit is not None:
-            return {blob: path for path, blob in repository.tree(commit, CONTENT).items()}
-    return {}
-
-
-DEEP: tuple[Examine, ...] = (_journals, _set_aside, _backups, _objects, lambda checker: checker.checkpoints())
+DEEP: tuple[Examine, ...] = (
+    _journals,
+    lambda checker: map(Problem.of, checker.recovered.damaged()),
+    _backups,
+    _objects,
+    lambda checker: checker.checkpoints(),
+)
 
 
 _DEPTH = 200
@@ -287,19 +275,17 @@ class Repairer:
         Raises:
             ItemNotFound: there is no file for one of ``paths``.
         """
-        return list(self._repaired([self.file(reference) for reference in paths]))
-
-    def _repaired(self, named: Sequence[str]) -> Iterator[Repair]:
-        if not named:
-            yield from self._journal()
+        named = [self.file(reference) for reference in paths]
+        done = [] if named else list(self._journal())
         read_items(self._store, self._parts)
         documents = document_problems(self._parts, self._store.edit_finder.own_paths())
         for problem in (*self._store.index_sync.problems(), *documents):
             rot = problem.code == errors.CorruptItem.__name__
             if problem.path in named or (not named and rot):
-                yield self._item(problem.path, problem.message, rot)
+                done.append(self._item(problem.path, problem.message, rot))
             elif not named:
-                yield self._invalid(problem)
+                done.append(self._invalid(problem))
+        return done
 
     def file(self, reference: str) -> str:
         """The path of an item or document that is named by path or id.

@@ -181,6 +181,12 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         repository.sign = settings.history.sign
         journal = Journal(state / "journal")
         codec = Codec(schemas, kinds, settings.security.allow_invisible)
+        secondary = None
+        if settings.storage.secondary:
+            from memfs.store.failover import Secondary  # most have none, and are spared it
+
+            inside = (repository.work_tree, repository.workspace, repository.git_dir, repository.common_dir)
+            secondary = Secondary(usable(settings.storage.secondary, inside, _SECONDARY), tree.root, journal)
         return Parts(
             tree=tree,
             journal=journal,
@@ -199,7 +205,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 local=frozenset() if settings.working.in_git else frozenset({MemoryType.WORKING.value}),
             ),
             clock=clock,
-            secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
+            secondary=secondary,
         )
     except BaseException:
         tree.close()
@@ -238,24 +244,19 @@ def has_driver(repository: Repository) -> bool:
 
 def problems(repository: Repository) -> Iterator[Problem]:
     """What is to be reported of the repository: links that something replaced, and what keeps commits unsigned."""
-    yield from _replaced_links(repository)
+    common = repository.common_dir
+    separate = workspace_location.place_in(common) == repository.work_tree
+    # the working trees of code in which something else is where the link to the memory's own branch belongs
+    for place in workspace_location.replaced(common) if separate else ():
+        message = "something else is where the link to the memory belongs: the memory is not read from it"
+        hint = "move what you need of it away, and remove it; the next command makes the link again"
+        yield Problem.warning(str(place), "LinkReplaced", message, hint)
     if repository.sign == "off":  # most sign nothing, and are spared what does
         return
     try:
         yield from repository.signing.problems()
     except MemfsError as error:
         yield Problem.of(error)
-
-
-def _replaced_links(repository: Repository) -> Iterator[Problem]:
-    """The working trees of code in which something else is where the link to the memory's own branch belongs."""
-    common = repository.common_dir
-    if workspace_location.place_in(common) != repository.work_tree:
-        return
-    for place in workspace_location.replaced(common):
-        message = "something else is where the link to the memory belongs: the memory is not read from it"
-        hint = "move what you need of it away, and remove it; the next command makes the link again"
-        yield Problem.warning(str(place), "LinkReplaced", message, hint)
 
 
 # -- the version of the format ----------------------------------------------------------------------------------------
@@ -306,23 +307,6 @@ def read_whole(tree: View, path: str) -> bytes | None:
 
 
 _SECONDARY = "storage.secondary"
-
-
-def find_secondary(tree: Tree, repository: Repository, journal: Journal, setting: str) -> Secondary | None:
-    """The secondary location, None where none is configured.
-
-    Args:
-        setting: the value of ``storage.secondary``, "" for none.
-
-    Raises:
-        SettingInvalid: the setting names a place that will not do.
-    """
-    if not setting:
-        return None
-    from memfs.store.failover import Secondary  # most have none, and are spared it
-
-    inside = (repository.work_tree, repository.workspace, repository.git_dir, repository.common_dir)
-    return Secondary(usable(setting, inside, _SECONDARY), tree.root, journal)
 
 
 def secondary_problems(tree: Tree, secondary: Secondary | None) -> list[Problem]:
@@ -585,14 +569,6 @@ def migrate(store: Store, parts: Parts, dry_run: bool = False) -> MigrationResul
     before = written if written is not None else version_in_old_place(parts.seen)
     if written == FORMAT_VERSION:
         return MigrationResult(before=before, after=FORMAT_VERSION, changed=False)
-    plans = store.plan_restore(_wanted(parts))
-    if not dry_run:
-        store.carry_out(plans, f"Bring the format to version {FORMAT_VERSION}", source="migrate")
-    paths = tuple(plan.path for plan in plans)
-    return MigrationResult(before=before, after=FORMAT_VERSION, changed=True, paths=paths)
-
-
-def _wanted(parts: Parts) -> dict[str, bytes | None]:
     text = settings_text(parts.seen)
     toml_text.parse(text)  # what is no TOML stays as it is
     wanted: dict[str, bytes | None] = {SETTINGS_FILE: toml_text.with_format_version(text).encode()}
@@ -605,4 +581,8 @@ def _wanted(parts: Parts) -> dict[str, bytes | None]:
                 wanted[SYSTEM_CONFIG] = parts.codec.write_document(values, SYSTEM_CONFIG, "system_config", data)
     copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
     wanted.update((entry.path, None) for entry in copies if entry.regular and parts.repository.head_blob(entry.path))
-    return wanted
+    plans = store.plan_restore(wanted)
+    if not dry_run:
+        store.carry_out(plans, f"Bring the format to version {FORMAT_VERSION}", source="migrate")
+    paths = tuple(plan.path for plan in plans)
+    return MigrationResult(before=before, after=FORMAT_VERSION, changed=True, paths=paths)
