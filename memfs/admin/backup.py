@@ -155,10 +155,18 @@ class WorkspacePacker(TreePacker):
             self.left_out.clear()
             self.on_purpose.clear()
             yield from self.catch_up(self._entries())
-            self.state = _state(parts.repository.state)
+            state, names = parts.repository.state, list(_KEPT_STATE)
+            for folder in _KEPT_FOLDERS:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    inside = [name for name in sorted(os.listdir(state / folder)) if (state / folder / name).is_file()]
+                    unwanted = (".tmp", ".lock", ".second", ".queue")  # locks, and what was left unfinished
+                    names += [f"{folder}/{name}" for name in inside if not name.endswith(unwanted)]
+            for name in names:
+                with suppress(FileNotFoundError):
+                    self.state[name] = io.read_file(state / name)
             self.waiting = len(parts.journal.operations())
             try:
-                if (counts := uses(parts.repository.state / USES)) is not None:
+                if (counts := uses(state / USES)) is not None:
                     self.state[USES] = counts
             except errors.CorruptRecord as error:  # the backup goes without: only counts are lost
                 self.left_out[USES] = error.message
@@ -190,20 +198,6 @@ class WorkspacePacker(TreePacker):
                 self.left_out[entry.path] = entry.reason or "not a regular file"
                 if not entry.refused:
                     self.on_purpose.add(entry.path)
-
-
-def _state(state: Path) -> dict[str, bytes]:
-    names = list(_KEPT_STATE)
-    for folder in _KEPT_FOLDERS:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            inside = [name for name in sorted(os.listdir(state / folder)) if (state / folder / name).is_file()]
-            unwanted = (".tmp", ".lock", ".second", ".queue")  # locks, and what was left unfinished
-            names += [f"{folder}/{name}" for name in inside if not name.endswith(unwanted)]
-    kept = {}
-    for name in names:
-        with suppress(FileNotFoundError):
-            kept[name] = io.read_file(state / name)
-    return kept
 
 
 def _bundled(parts: Parts, packer: WorkspacePacker, folder: Path) -> RepositorySnapshot:

@@ -521,7 +521,13 @@ def _build(backup: Path, building: Path) -> bool:
                 _write_file(repository.state / kept, chunks, 0o600)
         if not history.refs:
             _take_history(repository, iter(()), history)
-        _join_journals(repository.state)
+        # Writes that lay in the secondary location follow those in the journal; opening the workspace carries them out.
+        fallback = repository.state / FALLBACK
+        with closing(Journal(fallback)) as other, closing(Journal(repository.state / "journal")) as journal:
+            journal.catch_up()
+            if waiting := [one for one in other.operations() if not journal.knows(one.id)]:
+                journal.append(waiting)
+        io.unlink(fallback, missing_ok=True)
         install_driver(repository)
         own = tuple(repository.full(path) for path in (CONTENT, SETTINGS_FILE))
         others = not all(name.startswith(own) for name in fill_index(repository))
@@ -538,20 +544,6 @@ def _take_history(repository: Repository, chunks: Iterator[bytes], history: Repo
             f"its history cannot be taken: {error.message}",
             hint="use another backup, or take the files alone: tar -xOf BACKUP files.tar.gz | tar -xz",
         ) from error
-
-
-def _join_journals(state: Path) -> None:
-    """Writes that lay in the secondary location follow those in the journal; opening the workspace carries them out."""
-    other, journal = Journal(state / FALLBACK), Journal(state / "journal")
-    try:
-        journal.catch_up()
-        waiting = [operation for operation in other.operations() if not journal.knows(operation.id)]
-        if waiting:
-            journal.append(waiting)
-    finally:
-        other.close()
-        journal.close()
-    io.unlink(state / FALLBACK, missing_ok=True)
 
 
 def _write_file(path: Path, data: Iterator[bytes], mode: int) -> None:

@@ -137,7 +137,10 @@ class TargetFinder:
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
         blobs = (blobs - trivial) | (self._known.blobs if self._known else set())
-        traces = self._traces(texts, names | set(self._excerpts(texts)))
+        for path, data in texts:  # what commits call the item: each version's first words
+            with suppress(MemfsError):
+                names.add(excerpt(self._parts.codec.read(data, path, utc_now())))
+        traces = self._traces(texts, names)
         paths = {path for found in versions.blobs.values() for path in found}
         paths |= self._known.paths if self._known else set()
         removal = HistoryRemoval(
@@ -204,12 +207,6 @@ class TargetFinder:
             names = names | {os.fsdecode(name) for name in self._known.traces.names}
         unique = dict.fromkeys(version for version in versions if version)
         return Traces(versions=tuple(unique), names=tuple(sorted(os.fsencode(name) for name in names if name)))
-
-    def _excerpts(self, texts: Iterable[tuple[str, bytes]]) -> Iterator[str]:
-        """What commits call the item: each version's first words."""
-        for path, data in texts:
-            with suppress(MemfsError):
-                yield excerpt(self._parts.codec.read(data, path, utc_now()))
 
     def _phrases(self, path: str, data: bytes) -> list[bytes]:
         try:
@@ -476,7 +473,11 @@ def out_of_reach(parts: Parts) -> list[str]:
         found.append(
             "archives of iterations: 'memfs admin archive unpack' those that may hold it, erase, and archive again"
         )
-    found += [f"the export of older history, {name}" for name in _exports(parts)]
+    # The files into which history was cut, as the commit that stands for it says.
+    head = parts.repository.head_commit()
+    roots = parts.repository.git.run("rev-list", "--max-parents=0", head).decode().split() if head else []
+    exports = [name for root in roots for name in parts.repository.commit_object(root).trailers.get(EXPORT, ())]
+    found += [f"the export of older history, {name}" for name in exports]
     found.append("other clones, and repositories that borrow objects from this one")
     found.append("processes that are running now, backups and snapshots of this disk made by others")
     return found
@@ -486,13 +487,6 @@ def remotes(parts: Parts) -> list[tuple[str, str]]:
     """The remotes of the repository with their addresses."""
     rows = parts.repository.git.settings(r"^remote\..*\.url$")
     return [(name.removeprefix("remote.").removesuffix(".url"), url) for name, url in rows]
-
-
-def _exports(parts: Parts) -> list[str]:
-    """The files into which history was cut, as the commit that stands for it says."""
-    head = parts.repository.head_commit()
-    roots = parts.repository.git.run("rev-list", "--max-parents=0", head).decode().split() if head else []
-    return [name for root in roots for name in parts.repository.commit_object(root).trailers.get(EXPORT, ())]
 
 
 # -- the proof -----------------------------------------------------------------------------------------------------

@@ -274,7 +274,10 @@ class Pruner:
 
     # -- what is due ------------------------------------------------------------------------------------------------
     def _due(self, policy: RetentionPolicy) -> list[Weak]:
-        ranked = self._ranked()
+        # Every item with what it is worth keeping, weakest first.
+        now, uses = self._parts.clock(), self._usage.all()
+        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._store.every(Query())]
+        ranked.sort(key=lambda row: (row[0], row[1].timestamp, row[1].id))
         surplus = len(ranked) - self._config().max_memories
         below = self._least(policy)
         found = self._aged(self._days(policy))
@@ -315,12 +318,6 @@ class Pruner:
         known = self._parts.index.stamps().get(item.path)
         here = from_timestamp_ns(known.mtime_ns) if known is not None else None
         return max(filter(None, (item.timestamp, item.created, item.updated, here)), default=self._parts.clock())
-
-    def _ranked(self) -> list[tuple[float, Candidate]]:
-        """Every item with what it is worth keeping, weakest first."""
-        now, uses = self._parts.clock(), self._usage.all()
-        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._store.every(Query())]
-        return sorted(ranked, key=lambda row: (row[0], row[1].timestamp, row[1].id))
 
     def _prunable(self, candidate: Candidate) -> MemoryItem | None:
         """The item as its file has it now, None where it may not go: the file decides, not the index."""

@@ -189,7 +189,13 @@ class Ledger:
         """The account as all processes know it, or where that cannot be read as this one does."""
         with suppress(ValueError, TypeError, AttributeError, OverflowError, KeyError):
             if not self._unwritten:
-                self.known = _account(io.read_record(self._path, _LARGEST))
+                values = io.read_record(self._path, _LARGEST)  # anyone may have written it: unknown names are left out
+                sizes, levels = values["sizes"].items(), values["levels"].items()
+                self.known = Account(
+                    at=float(values["at"]),
+                    sizes={area: int(size) for area, size in sizes if area in AREAS},
+                    levels={area: level for area, level in levels if area in (*AREAS, TOTAL) and level in LEVELS},
+                )
         return self.known
 
     def write(self, account: Account) -> None:
@@ -199,16 +205,6 @@ class Ledger:
             values = {name: getattr(account, name) for name in Account.__slots__}
             io.write_file(self._path, json.dumps(values).encode("ascii"), durable=False)
             self._unwritten = False
-
-
-def _account(values: Mapping[str, Any]) -> Account:
-    """The account that a file holds, which anyone may have written: unknown names are left out."""
-    sizes, levels = values["sizes"].items(), values["levels"].items()
-    return Account(
-        at=float(values["at"]),
-        sizes={area: int(size) for area, size in sizes if area in AREAS},
-        levels={area: level for area, level in levels if area in (*AREAS, TOTAL) and level in LEVELS},
-    )
 
 
 _FRESH = 2.0  # seconds without a second measurement

@@ -18,37 +18,6 @@ from memfs.model import Query
 from memfs.model.ids import check_id
 from memfs.team.asof import Travel
 
-
-@dataclass(slots=True)
-class Answers:
-    """The answers to one question.
-
-    Attributes:
-        travel: opens the past.
-        now: what counts as the present at every commit, so that no difference is one of time alone.
-    """
-
-    travel: Travel
-    repository: Repository
-    query: Query
-    now: datetime
-    _kept: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
-
-    def of(self, commit: str) -> tuple[str, ...]:
-        """The ids of what the question brings at a commit, best first.
-
-        Raises:
-            MemfsError: the memory of that commit cannot be read, or does not understand the question.
-        """
-        # Equal states of the memory and the settings give equal answers.
-        entries = (self.repository.entry(commit, path) for path in OWN_PATHS)
-        state = tuple(entry.id if entry is not None else "" for entry in entries)
-        if state not in self._kept:
-            hits = self.travel.at(commit, now=self.now).recall.search(self.query).hits
-            self._kept[state] = tuple(hit.item.id for hit in hits)
-        return self._kept[state]
-
-
 Holds = Callable[[str], bool | None]
 """Whether it holds at a commit; None where that cannot be known."""
 
@@ -258,19 +227,28 @@ class Bisect:
         """
         ends = self._repository.resolve(good), self._repository.resolve(bad)
         now = self._repository.commit_object(ends[1]).time
-        answers = Answers(self._travel, self._repository, expectation.query, now)
+        known: dict[tuple[datetime, tuple[str, ...]], tuple[str, ...]] = {}
+
+        def answer(commit: str, at: datetime = now) -> tuple[str, ...]:
+            """The ids of what the question brings at a commit, best first."""
+            # Equal states of the memory and the settings give equal answers.
+            entries = (self._repository.entry(commit, path) for path in OWN_PATHS)
+            state = at, tuple(entry.id if entry is not None else "" for entry in entries)
+            if state not in known:
+                hits = self._travel.at(commit, now=at).recall.search(expectation.query).hits
+                known[state] = tuple(hit.item.id for hit in hits)
+            return known[state]
 
         def holds(commit: str) -> bool | None:
             try:
-                return expectation.met(answers.of(commit))
+                return expectation.met(answer(commit))
             except MemfsError:
                 return None
 
-        if not expectation.met(answers.of(ends[0])):
-            in_its_time = replace(answers, now=self._repository.commit_object(ends[0]).time, _kept={})
-            once = expectation.met(in_its_time.of(ends[0]))
-            raise _not_good(expectation, ends[0], answers.of(ends[0]), once)
-        if expectation.met(answers.of(ends[1])):
+        if not expectation.met(answer(ends[0])):
+            in_its_time = answer(ends[0], self._repository.commit_object(ends[0]).time)
+            raise _not_good(expectation, ends[0], answer(ends[0]), expectation.met(in_its_time))
+        if expectation.met(answer(ends[1])):
             raise QueryInvalid(
                 f"it is met at {ends[1][:10]}, so nothing broke",
                 field="bad",
@@ -279,14 +257,14 @@ class Bisect:
         start = self._start(*ends, holds)
         culprit = Search(self._repository, start, holds, cleared=ends[0]).culprit(ends[1])
         parents = self._repository.commit_object(culprit.commit).parents
-        before = next((answers.of(one) for one in parents if holds(one)), ())
+        before = next((answer(one) for one in parents if holds(one)), ())
         return BisectResult(
             good=ends[0],
             bad=ends[1],
             culprit=culprit,
             expect=str(expectation),
             before=before,
-            after=answers.of(culprit.commit),
+            after=answer(culprit.commit),
             changes=tuple(self._changes(culprit)),
             notes=self._travel.at(ends[1], now=now).notes,
         )

@@ -73,10 +73,6 @@ class Fields:
     def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
 
-    def has(self, path: str) -> bool:
-        """Whether a file at this path consists of fields."""
-        return self.is_item(path) or schema_of(path) != ""
-
     def mapping(self, data: bytes, path: str) -> dict[str, Any]:
         """The fields of a file as written in it; of an item also its type, which its folder says.
 
@@ -206,12 +202,16 @@ class Blame:
             if revision == "HEAD" and self._history.holds(target):
                 error.hint = "'memfs commit' commits what is in no commit yet"
             raise
-        if not self._fields.has(path):
+        if not (self._fields.is_item(path) or schema_of(path)):
             raise ContentError(
                 "this file does not consist of fields", path=path, hint="git blame shows it line by line"
             )
         self._fields.mapping(data, path)  # says what is wrong with it
-        nodes = self._committed(commit, path)
+        # Every version that the commit's file came from, itself included, by commit.
+        history, places = self._line(commit, path)
+        if commit not in history:  # it did not change the file itself
+            history = {commit: list(history)[:1]} | history
+        nodes = {one: self._version(one, places, parents) for one, parents in history.items()}
         leaves = nodes[commit].leaves or {}
         found = {leaf: _introduced(nodes, leaf) or commit for leaf in leaves}
         known = {one.commit: one for one in revisions(self._repository, sorted({*found.values()}))}
@@ -223,12 +223,6 @@ class Blame:
         return chosen
 
     # -- versions -----------------------------------------------------------------------------------------------------
-    def _committed(self, commit: str, path: str) -> dict[str, _Node]:
-        """Every version that a commit's file came from, itself included, by commit."""
-        history, known = self._line(commit, path)
-        if commit not in history:  # it did not change the file itself
-            history = {commit: list(history)[:1]} | history
-        return {one: self._version(one, known, parents) for one, parents in history.items()}
 
     def _line(self, commit: str, path: str) -> tuple[dict[str, list[str]], list[str]]:
         """The commits that changed a file, children before parents, and every path it had.

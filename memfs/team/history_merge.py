@@ -460,7 +460,14 @@ class Merger:
             planned = self._plan(commit, unrelated)
             if planned is None:
                 return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
-            self._refuse_edited([one.path for one in planned.plans])
+            paths = [one.path for one in planned.plans]
+            edited = set(self._store.hand_edits(paths if len(paths) <= _FEW else None)).intersection(paths)
+            if edited:  # a person's, that are in no commit
+                raise Conflict(
+                    f"the merge changes what holds edits that are not committed: {shortlist(sorted(edited))}",
+                    path=min(edited),
+                    hint="'memfs commit' commits them, after you corrected what 'memfs check' names; then merge again",
+                )
             if dry_run:
                 return planned.result
             try:
@@ -503,20 +510,28 @@ class Merger:
         )
         return _MergePlan(commit=commit, branch=head.ref or "", plans=plans, result=result)
 
-    def _refuse_edited(self, paths: Sequence[str]) -> None:
-        """Refuse to touch files with edits of a person's that are in no commit."""
-        edited = set(self._store.hand_edits(paths if len(paths) <= _FEW else None)).intersection(paths)
-        if edited:
-            first = min(edited)
-            raise Conflict(
-                f"the merge changes what holds edits that are not committed: {shortlist(sorted(edited))}",
-                path=first,
-                hint="'memfs commit' commits them, after you corrected what 'memfs check' names; then merge again",
-            )
-
     # -- the merge ------------------------------------------------------------------------------------------------
     def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
-        self._write(planned, message, source)
+        """Write the merged files durably, whereupon they wait in the journal, and commit them.
+
+        Raises:
+            Conflict: a file, or the branch, is not what the plan was made against; nothing was written.
+            SecretDetected: the message holds one.
+            StorageIO: nothing was written.
+        """
+        refuse_text(message, "message")
+        self._parts.quota_guard.prepare()
+        signed = signatures_of(planned.plans, source)
+        carry_out = partial(self._store.writing.carry_out, batch=True, critical=True)  # a quota does not keep it out
+        try:
+            carry_out(planned.plans, message, signed, merges=planned.commit, on=planned.branch)
+        except PlanOutdated as outdated:
+            if outdated.path:
+                self._store.index_sync.refresh([outdated.path])
+            reason = "a file or the branch changed while the merge was prepared"
+            raise Conflict(reason, path=outdated.path or None, hint="try again") from None
+        self._parts.quota_guard.settle()
+        self._store.wrote = True
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
         if not is_ancestor(self._parts.repository, planned.commit, tip):
@@ -530,28 +545,6 @@ class Merger:
             self._store.note_failure(error)
         self._store.flush(adopt=False)
         return replace(planned.result, commit=self._parts.repository.head_commit() or tip, forward=False)
-
-    def _write(self, planned: _MergePlan, message: str, source: str) -> None:
-        """Write the merged files durably; they wait in the journal, and a quota does not keep them out.
-
-        Raises:
-            Conflict: a file, or the branch, is not what the plan was made against; nothing was written.
-            SecretDetected: the message holds one.
-            StorageIO: nothing was written.
-        """
-        refuse_text(message, "message")
-        self._parts.quota_guard.prepare()
-        signed = signatures_of(planned.plans, source)
-        carry_out = partial(self._store.writing.carry_out, batch=True, critical=True)
-        try:
-            carry_out(planned.plans, message, signed, merges=planned.commit, on=planned.branch)
-        except PlanOutdated as outdated:
-            if outdated.path:
-                self._store.index_sync.refresh([outdated.path])
-            reason = "a file or the branch changed while the merge was prepared"
-            raise Conflict(reason, path=outdated.path or None, hint="try again") from None
-        self._parts.quota_guard.settle()
-        self._store.wrote = True
 
 
 # -- what merges of git's lost ------------------------------------------------------------------------------------

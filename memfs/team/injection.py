@@ -71,7 +71,10 @@ def readings(text: str) -> Iterator[tuple[str, str, int]]:
     if _PERCENT.search(bare):
         yield unquote(bare, errors="replace"), "percent signs", -1
     for match in _SPACED.finditer(bare):
-        yield _joined(match[0]), "letters set apart", match.start()
+        # as the words they spell: two blanks or more are one, a single sign is none
+        parts = re.split(r"\s{2,}|[ ]?[|/][ ]?", match[0])
+        joined = " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", part) for part in parts)
+        yield joined, "letters set apart", match.start()
     yield from _decoded(bare)
 
 
@@ -89,12 +92,6 @@ def _latin(word: str) -> str:
         return word
     translated = word.translate(_LOOKALIKES)
     return translated if translated.isascii() else word
-
-
-def _joined(line: str) -> str:
-    """Letters set apart by blanks, as the words they spell: two blanks or more are one, a single sign is none."""
-    words = re.split(r"\s{2,}|[ ]?[|/][ ]?", line)
-    return " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", word) for word in words)
 
 
 def _decoded(text: str) -> Iterator[tuple[str, str, int]]:
@@ -244,7 +241,10 @@ def _sentences(sign: Mapping[str, Any], plain: str, flat: str, ends: list[int]) 
         start, seen = _sentence(flat, ends, match.start())
         sentence = flat[start:seen]
         if all(one.search(sentence) for one in others) and not any(one.search(sentence) for one in excuses):
-            quoted = _is_quoted(plain[start : match.start()])
+            # It reports what is in quotation marks that are open at its sign.
+            before = plain[start : match.start()]
+            opened = max((before.rfind(mark) for mark in _QUOTATION if before.count(mark) % 2), default=-1)
+            quoted = opened >= 0 and bool(_CONTEXT["reporting"].search(before[:opened].rstrip(" ,:(")))
             yield start, seen, quoted or _is_mentioned(plain, match.start(), seen, sign["rule"])
 
 
@@ -266,9 +266,3 @@ def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
     if before[-1:] and before[-1] in _QUOTES and any(mark in text[end : end + _BEFORE] for mark in _QUOTES):
         return bool(_CONTEXT["reporting"].search(before.rstrip(_QUOTES + " ,:(")))
     return rule != "secrecy" and bool(_CONTEXT["warning"].search(before))
-
-
-def _is_quoted(before: str) -> bool:
-    """Whether a sentence reports what is in quotation marks that are open at its sign."""
-    opened = max((before.rfind(mark) for mark in _QUOTATION if before.count(mark) % 2), default=-1)
-    return opened >= 0 and bool(_CONTEXT["reporting"].search(before[:opened].rstrip(" ,:(")))

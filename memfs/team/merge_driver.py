@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Literal
 
 from memfs.config import load_kinds
 from memfs.dataclass import dataclass
@@ -30,6 +29,7 @@ from memfs.model.item import object_id
 from memfs.model.kinds import KindTable
 
 JOINED, UNDECIDED, FAILED = 0, 1, 3
+_BOTH = frozenset({"ours", "theirs"})
 _MARKER_SIZE = 7
 _NAMED = "GITHEAD_"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -70,7 +70,7 @@ def drive(
     begun, mine, other = (io.read_file(version, DOCUMENT_LIMIT) for version in (base, ours, theirs))
     merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
     strange = frozenset() if ancestor else _strangers(merger, folder, path, inside, (begun, mine, other))
-    if len(strange & {"ours", "theirs"}) == 1:
+    if len(strange & _BOTH) == 1:
         first_unknown, own = (mine, other) if "ours" in strange else (other, mine)
         if marker_size == _MARKER_SIZE:
             return _parted(ours, own, inside)
@@ -103,7 +103,7 @@ def _strangers(
         if other or "ours" in found:
             return found
     unlike = merger.unrelated(inside, versions[0] or None, *versions[1:])
-    return unlike if len(unlike) != 1 else frozenset(WHOSE) - unlike  # the base is of the item that git followed here
+    return unlike if len(unlike) != 1 else _BOTH - unlike  # the base is of the item that git followed here
 
 
 def _brought_in(git: GitCommands, layout: Layout) -> tuple[str, str]:
@@ -195,13 +195,6 @@ def _codec(folder: Path) -> Codec:
     return Codec(None, KindTable(), allow_invisible=True)
 
 
-Whose = Literal["ours", "theirs"]
-WHOSE: tuple[Whose, Whose] = ("ours", "theirs")
-
-
-_NAMES = ("base", *WHOSE)
-
-
 def unrelated(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> frozenset[str]:
     """Which versions of a file are of another item than its path says: of ``base``, ``ours`` and ``theirs``.
 
@@ -221,14 +214,14 @@ def unrelated(git: GitCommands, path: str, versions: Sequence[bytes], commits: S
     known = [number for number, commit in enumerate(commits) if commit and versions[number]]
     asked = os.fsencode("".join(f"{commits[number]}:{path}\n" for number in known))
     rows = git.run("cat-file", "--batch-check", data=asked).split(b"\n") if known else []
-    strange = set()
+    strange, names = set(), ("base", "ours", "theirs")
     for number, row in zip(known, rows, strict=False):
         if row.endswith(b" missing"):
             blob = object_id("blob", versions[number])
             paths = (os.fsdecode(path) for path, one in files_of(git, commits[number]).items() if one.id == blob)
             places = [found for found in paths if not schema_of(found)]
             if places and stem_of(path) not in map(stem_of, places):
-                strange.add(_NAMES[number])
+                strange.add(names[number])
         elif commits[-1] and row.split()[0] != object_id("blob", versions[number]).encode():
-            strange.add(_NAMES[number])  # git joined others into it before
+            strange.add(names[number])  # git joined others into it before
     return frozenset(strange)

@@ -97,11 +97,7 @@ def _form(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         found_there = after.item(path)
         if isinstance(found_there, MemfsError):
             yield of_error(found_there, path)
-    else:
-        yield from _document(after, path, data)
-
-
-def _document(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+        return
     schema = schema_of(path)
     try:
         if schema:
@@ -334,9 +330,15 @@ def history_findings(
     if len(commits) > _MOST_COMMITS:
         yield finding("HistoryNotRead", f"{len(commits):,} commits; the newest {_MOST_COMMITS:,} were looked through")
     for one in items:
-        brought_by = last.get(one.change.path)
-        if brought_by is not None and one.new is not None:
-            yield from _claims(one.old, one.new, brought_by)
+        # where an item says that a person vouches for it, and the commit that an agent brought it
+        item, old, commit_of = one.new, one.old, last.get(one.change.path)
+        if item is None or commit_of is None or not commit_of.author.is_agent or item.trust not in VOUCHED:
+            continue
+        if old is None or gist(old) != gist(item) or old.trust != item.trust:
+            typed = item.origin.role == "user"
+            message = f"{shown(commit_of.author.name)} is an agent, and says that trust is {item.trust}"
+            severity = review_report.NOTE if typed else ""
+            yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=severity)
 
 
 def _leak(message: str, path: str) -> ReviewFinding:
@@ -354,16 +356,6 @@ def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str
             for parent in parsed.parents
         )
     )
-
-
-# -- who says so --------------------------------------------------------------------------------------------------
-def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> Iterator[ReviewFinding]:
-    """Where an item says that a person vouches for it, and the commit that an agent brought it."""
-    changed = old is None or gist(old) != gist(item) or old.trust != item.trust
-    if commit.author.is_agent and item.trust in VOUCHED and changed:
-        typed = item.origin.role == "user"
-        message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
-        yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=review_report.NOTE if typed else "")
 
 
 # -- the report ---------------------------------------------------------------------------------------------------

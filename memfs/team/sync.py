@@ -249,10 +249,9 @@ class Syncer:
                 )
                 if done.waiting or not (asked.push and done.ahead):
                     return done
-                self._refuse_foreign(asked, done)
+                self._refuse_unfit(asked, done)
                 if asked.dry_run:
                     return done
-                self._refuse_markers(done.commit, done.fetched)
                 try:
                     talk.push(done.commit, asked.branch)
                     self._seen.note(asked.remote.name, asked.branch, done.commit)
@@ -300,7 +299,14 @@ class Syncer:
         """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
         remote, branch, here = asked.remote.name, asked.branch, self._repository.head_commit()
         last = self._seen.tip(remote, branch)
-        self._refuse_erased(asked, announced)
+        if before := self._seen.rewritten_here(
+            remote, branch
+        ):  # what was erased here: not even its objects are fetched
+            there = bool(announced) and holds_commit(self._repository, announced)
+            recorded = there or bool(self._seen.erased())  # what was replaced
+            above = there and is_ancestor(self._repository, before, announced)
+            if announced == before or not recorded or above:
+                raise _old_history(asked, announced)
         known = [commit for commit in (here, last) if commit and holds_commit(self._repository, commit)]
         held = bool(announced) and any(is_ancestor(self._repository, announced, commit) for commit in known)
         theirs = announced if held else talk.fetch(branch, known, self._seen.erased())
@@ -309,22 +315,22 @@ class Syncer:
         if last and not is_ancestor(self._repository, last, theirs) and self._would_return(last, theirs, here):
             if not rescued and not asked.dry_run:
                 rescued = self._seen.rescue(remote, branch, last)
-            erased = bool(taken_out(self._repository, last, theirs))
-            if erased or not asked.rejoin:
-                raise self._rewritten(asked, last, theirs, rescued, erased)
+            name, kept = f"{remote}/{branch}", f"; {rescued} keeps what it had" if rescued else ""
+            if taken_out(self._repository, last, theirs):
+                raise errors.RemoteRewritten(
+                    f"something was erased from the history of {name};"
+                    " this clone still has it, and would bring it back",
+                    hint="run git clone again, and repeat there what only this clone has (memfs log)",
+                )
+            if not asked.rejoin:
+                raise errors.RemoteRewritten(
+                    f"{name} was rewritten: it had {last[:10]} and has {theirs[:10]}, which does not lead there{kept}",
+                    hint="ask why. If something was erased, clone again; if by mistake, "
+                    "'memfs sync --rejoin' brings it back",
+                )
         elif not asked.dry_run:
             self._seen.track(remote, branch, theirs)
         return theirs, rescued
-
-    def _refuse_erased(self, asked: _SyncRequest, announced: str) -> None:
-        """Refuse to bring back what was erased here: not even its objects are fetched."""
-        before = self._seen.rewritten_here(asked.remote.name, asked.branch)
-        if not before:
-            return
-        held = bool(announced) and holds_commit(self._repository, announced)
-        known = held or bool(self._seen.erased())  # else what was replaced was not recorded
-        if announced == before or not known or (held and is_ancestor(self._repository, before, announced)):
-            raise _old_history(asked, announced)
 
     def _would_return(self, last: str, theirs: str, here: str | None) -> bool:
         """Whether this branch still has commits that the remote dropped, so that a merge would bring them back."""
@@ -334,20 +340,6 @@ class Syncer:
             return True
         met = merge_bases(self._repository, here, last)
         return any(not is_ancestor(self._repository, commit, theirs) for commit in met)
-
-    @staticmethod
-    def _rewritten(asked: _SyncRequest, last: str, theirs: str, rescued: str, erased: bool) -> errors.RemoteRewritten:
-        name = f"{asked.remote.name}/{asked.branch}"
-        if erased:
-            return errors.RemoteRewritten(
-                f"something was erased from the history of {name}; this clone still has it, and would bring it back",
-                hint="run git clone again, and repeat there what only this clone has (memfs log)",
-            )
-        kept = f"; {rescued} keeps what it had" if rescued else ""
-        return errors.RemoteRewritten(
-            f"{name} was rewritten: it had {last[:10]} and has {theirs[:10]}, which does not lead there{kept}",
-            hint="ask why. If something was erased, clone again; if by mistake, 'memfs sync --rejoin' brings it back",
-        )
 
     def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:
         name = f"{asked.remote.name}/{asked.branch}"
@@ -365,17 +357,15 @@ class Syncer:
 
     # -- push -----------------------------------------------------------------------------------------------------
 
-    def _refuse_foreign(self, asked: _SyncRequest, done: SyncOutcome) -> None:
-        """Refuse to publish, beside memory, work that a person has committed and not pushed.
+    def _refuse_unfit(self, asked: _SyncRequest, done: SyncOutcome) -> None:
+        """Refuse to publish, beside memory, work that a person has committed and not pushed; or a merge's markers.
 
         The first push to an empty branch is theirs to have asked for: the remote holds nothing yet.
         """
-        if not done.fetched:
-            return
-        before, after = snapshots(self._repository, [done.fetched, done.commit])
+        before, after = snapshots(self._repository, [done.fetched or None, done.commit])
         found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
         foreign = sorted(name for name in found if not memory_path(self._repository, name))
-        if foreign:
+        if foreign and done.fetched:
             named = shortlist(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code is git pushes code
@@ -385,10 +375,7 @@ class Syncer:
                 hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
             )
 
-    def _refuse_markers(self, commit: str, theirs: str) -> None:
-        """Refuse to give others a file in which a merge left its markers."""
-        _, after = snapshots(self._repository, [theirs or None, commit])
-        for name, entry in sorted(after.items()):
+        for name, entry in sorted(after.items()) if not asked.dry_run else ():
             path = memory_path(self._repository, name)
             if path and has_markers(self._repository.blob(entry.id)):
                 raise errors.MergeRefused(

@@ -50,13 +50,10 @@ def _first(line: str) -> Principals:
 
 
 def _matches(patterns: Principals, principal: str) -> bool:
-    def one(pattern: str) -> bool:
-        # Of the signs of fnmatch only * and ? mean something here.
-        return re.fullmatch(translate(pattern.replace("[", "[[]")), principal) is not None
-
-    if any(one(pattern[1:]) for pattern in patterns if pattern.startswith("!")):
-        return False
-    return any(one(pattern) for pattern in patterns if not pattern.startswith("!"))
+    # Of the signs of fnmatch only * and ? mean something here; one that begins with ! takes what it matches out.
+    plain = {pattern: translate(pattern.removeprefix("!").replace("[", "[[]")) for pattern in patterns}
+    found = [pattern for pattern, expression in plain.items() if re.fullmatch(expression, principal)]
+    return bool(found) and not any(pattern.startswith("!") for pattern in found)
 
 
 def adds_nothing(repository: Repository, commit: str) -> bool:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
-from memfs.admin import backup
 from memfs.admin.backup import Backups, own_folder
 from memfs.fs import io
 from memfs.fs.lock import FileLock
@@ -144,19 +143,19 @@ def test_50_a_backup_that_is_being_made_goes_too(opened: Opened, monkeypatch: py
     put(workspace)
     workspace.backups.make()
     begun, erased = threading.Event(), threading.Event()
-    give_name, renew = backup._give_name, Backups.renew
+    link, renew = io.link, Backups.renew
 
-    def late(temporary: Path, target: Path) -> None:
-        if not erased.is_set():
+    def late(source: str, target: str, dir_fd: int | None = None) -> None:
+        if source.endswith("/whole") and not erased.is_set():
             begun.set()
             assert erased.wait(60)
-        give_name(temporary, target)
+        link(source, target, dir_fd)
 
     def erase_first(backups: Backups) -> tuple[list[Path], MemfsError | None]:
         erased.set()
         return renew(backups)
 
-    monkeypatch.setattr(backup, "_give_name", late)
+    monkeypatch.setattr(io, "link", late)
     monkeypatch.setattr(Backups, "renew", erase_first)
     another = threading.Thread(target=opened(workspace.root).backups.make)
     another.start()

@@ -18,7 +18,7 @@ from memfs.fs import io
 from memfs.model import Origin
 from memfs.model.state_paths import document_kind
 from memfs.store.plan import signed_by
-from memfs.team.history_merge import Merger, joined_place
+from memfs.team.history_merge import joined_place
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]
@@ -451,8 +451,8 @@ def test_a_merge_that_waits_is_committed_with_both_parents_later(pair: Pair, mon
         join(*arguments, **options)
         (pair.ours.root / ".git/CHERRY_PICK_HEAD").write_text(other + "\n")
 
-    join = Merger._write
-    monkeypatch.setattr(Merger, "_write", joined_while_busy)
+    join = pair.ours.store.writing.carry_out
+    monkeypatch.setattr(pair.ours.store.writing, "carry_out", joined_while_busy)
     done = pair.ours.teams.merger.merge(other, "Merge theirs")
     assert "cherry-pick" in done.waiting
     assert done.commit == ""
@@ -475,8 +475,8 @@ def test_a_merged_file_that_somebody_removed_meanwhile_is_in_the_merge(
         join(*arguments, **options)
         (pair.ours.root / pair.ours.store.locate("new")).unlink()
 
-    join = Merger._write
-    monkeypatch.setattr(Merger, "_write", joined_then_removed)
+    join = pair.ours.store.writing.carry_out
+    monkeypatch.setattr(pair.ours.store.writing, "carry_out", joined_then_removed)
     pair.ours.teams.merger.merge(other, "Merge theirs")
     assert "new.yaml" in pair.git(pair.ours.root, "ls-tree", "-r", "--name-only", "HEAD")
     assert pair.status().startswith(" D")
