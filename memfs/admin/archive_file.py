@@ -131,7 +131,7 @@ class ArchivePacker:
     def __init__(self, level: int) -> None:
         """``level`` is zstd's, 1 (quick) to 19 (small)."""
         self._level = level
-        self._raw = self._size = 0
+        self._size = 0
         self.frames: list[Frame] = []
         self.members: list[ArchiveMember] = []
 
@@ -142,24 +142,21 @@ class ArchivePacker:
             ArchiveInvalid: a file had another size than it says; the payload is of no use then.
         """
         for some in archive.batches(files, _room, FRAME_BYTES, _FRAME_FILES):
-            yield from self._frame(self._tar(some))
-        yield from self._frame([archive.END])
+            yield from self._frame(self._tar(some), sum(map(_room, some)))
+        yield from self._frame([archive.END], len(archive.END))
 
-    def _frame(self, content: Iterable[bytes]) -> Iterator[bytes]:
-        self._raw, start = 0, self._size
-        for data in archive.compressed(self._counted(content), self._level):
+    def _frame(self, content: Iterable[bytes], raw: int) -> Iterator[bytes]:
+        start = self._size
+        for data in archive.compressed(content, self._level):
             self._size += len(data)
             yield data
-        self.frames.append(Frame(offset=start, packed=self._size - start, raw=self._raw))
-
-    def _counted(self, content: Iterable[bytes]) -> Iterator[bytes]:
-        for data in content:
-            self._raw += len(data)
-            yield data
+        self.frames.append(Frame(offset=start, packed=self._size - start, raw=raw))
 
     def _tar(self, files: Iterable[ArchiveInput]) -> Iterator[bytes]:
+        start = 0
         for file in files:
-            offset, hashed = self._raw + len(archive.header(file.path, file.size)), archive.DigestStream(file.chunks)
+            offset, hashed = start + len(archive.header(file.path, file.size)), archive.DigestStream(file.chunks)
+            start += _room(file)
             yield from archive.tar_file(file.path, hashed, file.size)
             size, digest = hashed.digest
             if size != file.size:

@@ -75,9 +75,11 @@ class History:
         """Whether any commit touched a file or folder, by its path from the workspace's folder."""
         return bool(log.log(self._repository, (path,), 1))
 
-    def _ever_was(self, target: str) -> bool:
-        """Whether any commit has it."""
-        return self.has_seen(self._path_of(target)) if self._is_path(target) else self._past_path(target) is not None
+    def _elsewhere(self, target: str) -> str:
+        """What to do about one that was not found: whether any commit has it."""
+        is_path = self._is_path(target)
+        seen = self.has_seen(self._path_of(target)) if is_path else self._past_path(target) is not None
+        return f"memfs log {target} shows where it does" if seen else _ELSEWHERE
 
     def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
@@ -121,8 +123,7 @@ class History:
             data = self._repository.read(commit, path)
             if data is not None:
                 return path, data
-        hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
-        raise HistoryUnavailable(f"{target!r} does not exist at {revision}", hint=hint)
+        raise HistoryUnavailable(f"{target!r} does not exist at {revision}", hint=self._elsewhere(target))
 
     def maintain(self) -> int:
         """Pack the repository and write what makes reading history quick; return how many bytes that freed."""
@@ -204,8 +205,8 @@ class History:
         else:
             affected = {path for path in then.keys() | now if self._meant(path, target)}
             if not affected:
-                hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
-                raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}", hint=hint)
+                what = f"{target!r} exists neither now nor at {commit[:10]}"
+                raise HistoryUnavailable(what, hint=self._elsewhere(target))
             if not affected & then.keys():
                 hint = (
                     f"it came later ('memfs log {target}'); 'memfs forget ID' removes a memory, 'memfs undo' a writing"

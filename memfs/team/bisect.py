@@ -247,7 +247,19 @@ class Bisect:
 
         if not expectation.met(answer(ends[0])):
             in_its_time = answer(ends[0], self._repository.commit_object(ends[0]).time)
-            raise _not_good(expectation, ends[0], answer(ends[0]), expectation.met(in_its_time))
+            if expectation.met(in_its_time):
+                raise QueryInvalid(
+                    f"'{expectation}' was met at {ends[0][:10]}, and is not met by the same files at the later time",
+                    field="good",
+                    hint="no commit broke it: it faded; 'memfs agent feedback ID good' or 'pinned: true' keeps an"
+                    " item up",
+                )
+            brought = ", ".join(answer(ends[0])[:5]) or "nothing"
+            raise QueryInvalid(
+                f"'{expectation}' is not met at {ends[0][:10]}: it brings {brought}",
+                field="good",
+                hint="name a commit at which it was met; 'memfs recall QUERY --as-of COMMIT' shows the answer",
+            )
         if expectation.met(answer(ends[1])):
             raise QueryInvalid(
                 f"it is met at {ends[1][:10]}, so nothing broke",
@@ -298,18 +310,3 @@ class Bisect:
                 hint="name a good commit of that line",
             )
         return held
-
-
-def _not_good(one: Expectation, commit: str, ids: tuple[str, ...], once: bool) -> QueryInvalid:
-    if once:
-        return QueryInvalid(
-            f"'{one}' was met at {commit[:10]}, and is not met by the same files at the later time",
-            field="good",
-            hint="no commit broke it: it faded; 'memfs agent feedback ID good' or 'pinned: true' keeps an item up",
-        )
-    brought = ", ".join(ids[:5]) or "nothing"
-    return QueryInvalid(
-        f"'{one}' is not met at {commit[:10]}: it brings {brought}",
-        field="good",
-        hint="name a commit at which it was met; 'memfs recall QUERY --as-of COMMIT' shows the answer",
-    )

@@ -122,15 +122,24 @@ def _set_up(repository: Repository) -> OwnBranch:
         io.remove_all(begun)
     _write_exclude(common, excluded=True)
     install_driver(repository)
-    links, blocked = _links(common)
+    linked: list[Path] = []
+    blocked: list[Path] = []
+    for top in workspace_location.work_trees(common):
+        if os.path.lexists(top / SETTINGS_FILE):  # a branch of the memory is checked out there
+            continue
+        try:
+            done = workspace_location.link(top, common)
+        except (errors.MemfsError, OSError):
+            done = False
+        (linked if done else blocked).append(top)
     return OwnBranch(
         memory=memory,
         commit=repository.ref_commit(REF) or "",
         origin=origin,
         made=made,
         already=already,
-        links=links,
-        blocked=blocked,
+        links=tuple(linked),
+        blocked=tuple(blocked),
     )
 
 
@@ -274,20 +283,6 @@ def _lay_out(repository: Repository, commit: str) -> Path:
             io.chmod(str(folder / os.fsdecode(path)), 0o755)
     io.sync_everything(str(folder))
     return folder
-
-
-def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    linked: list[Path] = []
-    blocked: list[Path] = []
-    for top in workspace_location.work_trees(common):
-        if os.path.lexists(top / SETTINGS_FILE):  # a branch of the memory is checked out there
-            continue
-        try:
-            done = workspace_location.link(top, common)
-        except (errors.MemfsError, OSError):
-            done = False
-        (linked if done else blocked).append(top)
-    return tuple(linked), tuple(blocked)
 
 
 def _write_exclude(common: Path, *, excluded: bool) -> None:

@@ -64,7 +64,7 @@ class Open:
         also: other paths of the same item: one side moved it, and they are gone afterwards.
         beside: paths of other items that git took for this one: they are brought to an end together.
         what: what happened to it, in words.
-        base, ours, theirs: the versions; None where there is none.
+        versions: the base, ours and theirs; None where there is none.
         mode: of the file.
         mistaken: whether the versions are of two items, and it is unknown where the other one belongs.
         made: what git and the merge driver may have made of the file, beside the versions themselves.
@@ -74,9 +74,7 @@ class Open:
     also: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     what: str
-    base: bytes | None
-    ours: bytes | None
-    theirs: bytes | None
+    versions: tuple[bytes | None, bytes | None, bytes | None]
     mode: str = ""
     mistaken: bool = False
     made: tuple[bytes, ...] = ()
@@ -84,7 +82,7 @@ class Open:
     @property
     def uncontested(self) -> bool:
         """Whether it is open only since git took another item for it: there is nothing to choose."""
-        return bool(self.beside) and self.base in (self.ours, self.theirs)
+        return bool(self.beside) and self.versions[0] in self.versions[1:]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -160,10 +158,10 @@ class OpenMerges:
         except errors.NotRegularFile as error:
             return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
         found = MergeOutcome(open=one, before=before)
-        merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        merged = self._merger.merge(one.path, *one.versions)
         touched = before not in (None, merged.data) and not is_known(one, before)
         if side and not one.uncontested:
-            return replace(found, data=one.ours if side == "ours" else one.theirs, touched=touched, side=side)
+            return replace(found, data=one.versions[1 if side == "ours" else 2], touched=touched, side=side)
         if self._is_own(one, before, merged.data):
             return replace(found, data=before, own=True)
         if merged.whole or one.mistaken:
@@ -178,9 +176,7 @@ class OpenMerges:
         return Open(
             path=one.path,
             what=_what(one.base, one.ours, one.theirs),
-            base=self._blob(one.base),
-            ours=self._blob(one.ours),
-            theirs=self._blob(one.theirs),
+            versions=(self._blob(one.base), self._blob(one.ours), self._blob(one.theirs)),
             mode=one.mode,
         )
 
@@ -192,10 +188,11 @@ class OpenMerges:
 
     def _checked(self, one: Open) -> Open:
         """An open file of which the commits are not known: versions of two items are left to a person."""
-        strange = self._merger.unrelated(one.path, one.base, one.ours, one.theirs)
-        if not strange or one.ours is None or one.theirs is None:
+        strange = self._merger.unrelated(one.path, *one.versions)
+        if not strange or None in one.versions[1:]:
             return one
-        return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
+        apart = replace(one, versions=(None, *one.versions[1:]))
+        return apart if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
 
     # -- by the commits that are joined ---------------------------------------------------------------------------
     def _by_id(self, found: Sequence[UnmergedPath], sides: Sides) -> list[Open]:
@@ -240,7 +237,7 @@ class OpenMerges:
         for group in groups:
             held = [one for one in found if _belongs(one, group, groups, own)]
             one = self._item(group, held, own)
-            if held or ((one.base, one.ours, one.theirs).count(None) < 3 and not self._is_right(one)):
+            if held or (one.versions.count(None) < 3 and not self._is_right(one)):
                 yield one
 
     def _item(self, group: Sequence[str], held: Sequence[UnmergedPath], sides: Sequence[Versions]) -> Open:
@@ -250,16 +247,14 @@ class OpenMerges:
         raw = [self._join.content(place[1]) if place else None for place in places]
         made = [data for one in held for data in self._made(one)]
         path = self._worked_on(paths, [*raw, *made]) or next(iter(paths))
-        versions = [self._brought(path, place, data) for place, data in zip(places, raw, strict=True)]
+        base, ours, theirs = (self._brought(path, place, data) for place, data in zip(places, raw, strict=True))
         return Open(
             path=path,
             also=tuple(other for other in paths if other != path),
-            what=_what(*versions),
-            base=versions[0],
-            ours=versions[1],
-            theirs=versions[2],
+            what=_what(base, ours, theirs),
+            versions=(base, ours, theirs),
             mode=held[0].mode if held else FILE,
-            made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
+            made=tuple(data for data in (*raw, *made) if data not in (None, base, ours, theirs)),
         )
 
     def _brought(self, path: str, place: Place, data: bytes | None) -> bytes | None:
@@ -284,7 +279,7 @@ class OpenMerges:
 
     def _is_right(self, one: Open) -> bool:
         """Whether the file is as it should be, and none of its other places is taken."""
-        outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        outcome = self._merger.merge(one.path, *one.versions)
         return self.file(one.path) == outcome.data and not any(self.file(path) for path in one.also)
 
     def _blob(self, stage: TreeEntry | None) -> bytes | None:
@@ -298,7 +293,7 @@ class OpenMerges:
             return None
 
     def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
-        if present in (joined, *_versions(one)):
+        if present in (joined, *one.versions, *one.made):
             return False
         if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
             return not one.beside and not any(self.file(path) is not None for path in one.also)
@@ -306,16 +301,12 @@ class OpenMerges:
         return not has_markers(present) and (free or self._parts.codec.accepts(present, one.path))
 
 
-def _versions(one: Open) -> tuple[bytes | None, ...]:
-    return one.base, one.ours, one.theirs, *one.made
-
-
 def is_known(one: Open, present: bytes | None) -> bool:
     """Whether a file has nothing in it but one of the versions, or what git made of them.
 
     What git, or a text merge, puts there has markers, and else no other lines than the versions have.
     """
-    versions = _versions(one)
+    versions = *one.versions, *one.made
     if present in versions or present is None or not has_markers(present):
         return present in versions
     known = {line for version in versions if version is not None for line in version.splitlines()}

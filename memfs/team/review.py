@@ -426,7 +426,7 @@ class Reviews:
         if not bases:
             raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
         invisible = self._settings.security.allow_invisible
-        before, after = (review_report.side_of(repository, commit, invisible) for commit in (bases[0], head))
+        before, after = (Side(repository, commit, invisible) for commit in (bases[0], head))
         return self._report(before, after, revisions.removeprefix(_REMOTES), commits)
 
     def _main(self) -> str:

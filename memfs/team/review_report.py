@@ -12,7 +12,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +22,6 @@ from memfs.errors import ERROR, WARNING, ContentError, MemfsError, Problem, Sche
 from memfs.format.codec import PRUNED, Codec, parse
 from memfs.format.item_fields import values
 from memfs.format.plain import DOCUMENT_PARTS
-from memfs.format.schema import Schemas
 from memfs.format.text import shown
 from memfs.git.objects import TreeEntry
 from memfs.git.repository import Repository
@@ -187,30 +185,34 @@ def of_problem(problem: Problem, path: str) -> ReviewFinding:
     )
 
 
-@dataclass
 class Side:
-    """One side of a comparison.
+    """One side of a comparison: the memory as a commit has it.
 
     Attributes:
         files: what it holds.
         time: when it was committed.
+        kinds: the types of memory there were; ``broken_kinds`` says why they could not be read.
+        codec: reads its files.
     """
 
-    files: RevisionFiles
-    time: datetime
-    invisible: bool = False
-    broken_kinds: MemfsError | None = None
-    kinds: KindTable = field(default_factory=KindTable)
-    codec: Codec = field(init=False)
-    _items: dict[str, MemoryItem | MemfsError] = field(default_factory=dict)
+    def __init__(self, repository: Repository, commit: str, invisible: bool) -> None:
+        """
+        Args:
+            invisible: whether the workspace allows characters that nobody sees.
 
-    def __post_init__(self) -> None:
-        schemas: Schemas | None = None
+        Raises:
+            HistoryUnavailable: the commit or its trees are not there, or damaged.
+        """
+        self.time = repository.commit_object(commit).time
+        self.files = RevisionFiles(repository, commit, self.time)
+        self.kinds, schemas = KindTable(), None
+        self.broken_kinds: MemfsError | None = None
         try:
             self.kinds, schemas = kinds_in(self.data(KINDS), self.files.root)
         except (ContentError, SettingInvalid, SchemaRefForbidden) as error:
             self.broken_kinds = error
-        self.codec = Codec(schemas, self.kinds, self.invisible)
+        self.codec = Codec(schemas, self.kinds, invisible)
+        self._items: dict[str, MemoryItem | MemfsError] = {}
 
     # -- reading --------------------------------------------------------------------------------------------------
     @property
@@ -254,16 +256,6 @@ class Side:
         """The item in a file that can be read."""
         found = self.item(path)
         return found if isinstance(found, MemoryItem) else None
-
-
-def side_of(repository: Repository, commit: str, invisible: bool) -> Side:
-    """The memory as a commit has it.
-
-    Raises:
-        HistoryUnavailable: the commit or its trees are not there, or damaged.
-    """
-    time = repository.commit_object(commit).time
-    return Side(RevisionFiles(repository, commit, time), time, invisible)
 
 
 _FREE = ("origin", "context", "metadata", "data")

@@ -124,8 +124,64 @@ class UntouchedFile:
     reason: str
 
 
-class RevertChoice:
-    """Finds what a selection means. One is made for each undo.
+_OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
+"""Fields that say who wrote the others, when, and who vouches for them: they go with those, without a decision."""
+_BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
+"""Fields in which others, and memfs, keep what became of an item; they do not make its words theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntouchedField:
+    """A field that keeps what somebody wrote into it later.
+
+    Attributes:
+        id: the item's id, or the document's path.
+        path: its file.
+        field: dotted name; "" for the whole file.
+        now: what it says, and keeps saying.
+        undone: what it would say had the later edit not been.
+    """
+
+    id: str = ""
+    path: str = ""
+    field: str
+    now: Any
+    undone: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """One file: what it is and becomes, None where it is absent, and what of it stays as somebody made it later.
+
+    ``reason`` says why nothing could be done, "" where something could.
+    """
+
+    id: str = ""
+    present: RevertVersion | None = None
+    result: RevertVersion | None
+    clashes: tuple[UntouchedField, ...] = ()
+    reason: str = ""
+
+    @property
+    def action(self) -> str:
+        """What becomes of it; "" for nothing at all."""
+        present, result = self.present, self.result
+        if present == result:
+            return "kept" if self.clashes else ""
+        if present is None:
+            return "restored"
+        if result is None:
+            return "removed"
+        return "moved" if present.path != result.path else "changed"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it is afterwards, and where it is now."""
+        return tuple(one.path for one in (self.result, self.present) if one is not None)
+
+
+class Reverter:
+    """Finds what a selection means, and takes it out of the files. One is made for each undo.
 
     Attributes:
         steps: the commits from which the changes come, newest first.
@@ -133,9 +189,10 @@ class RevertChoice:
         left: files that are not touched, with why.
     """
 
-    def __init__(self, store: Store, reverter: Reverter, selection: RevertSelection) -> None:
-        self._store, self._reverter, self._selection = store, reverter, selection
-        self._repository, self._fields = reverter.repository, reverter.fields
+    def __init__(self, store: Store, parts: Parts, selection: RevertSelection) -> None:
+        self._store, self._selection = store, selection
+        self._repository, self._codec = parts.repository, parts.codec
+        self._merger, self.fields = FileMerger(parts.codec), Fields(parts.kinds)
         self.steps: tuple[RevertStep, ...] = ()
         self.already: tuple[str, ...] = ()
         self.left: dict[str, str] = {}
@@ -235,7 +292,7 @@ class RevertChoice:
 
     def _owns(self, version: RevertVersion) -> bool:
         """Whether a file says itself that it is of those that are meant."""
-        origin = self._reverter.values(version).get("origin")
+        origin = self.values(version).get("origin")
         stated = origin if isinstance(origin, Mapping) else {}
         expected = {"session": self._selection.session, "agent": self._selection.agent}
         return all(stated.get(key) == name for key, name in expected.items() if name)
@@ -252,7 +309,7 @@ class RevertChoice:
         names: dict[str, list[str]] = {}
         for path in sorted(paths):
             if self._store.edit_finder.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
-                names.setdefault(self._fields.name(path), []).append(path)
+                names.setdefault(self.fields.name(path), []).append(path)
         for name, lain in names.items():
             old = next((before[path] for path in lain if path in before and path not in after), None)
             new = next((after[path] for path in lain if path in after and path not in before), None)
@@ -272,78 +329,14 @@ class RevertChoice:
             assert version is not None  # a change has one of them
             if self._owns(version):
                 found.append(change)
-            elif not self._fields.is_item(version.path) and self._selection.names(trailers):
+            elif not self.fields.is_item(version.path) and self._selection.names(trailers):
                 self.left[version.path] = "several wrote this commit together, and the file does not say whose it is"
         return found
 
-
-_OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
-"""Fields that say who wrote the others, when, and who vouches for them: they go with those, without a decision."""
-_BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
-"""Fields in which others, and memfs, keep what became of an item; they do not make its words theirs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UntouchedField:
-    """A field that keeps what somebody wrote into it later.
-
-    Attributes:
-        id: the item's id, or the document's path.
-        path: its file.
-        field: dotted name; "" for the whole file.
-        now: what it says, and keeps saying.
-        undone: what it would say had the later edit not been.
-    """
-
-    id: str = ""
-    path: str = ""
-    field: str
-    now: Any
-    undone: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reversal:
-    """One file: what it is and becomes, None where it is absent, and what of it stays as somebody made it later.
-
-    ``reason`` says why nothing could be done, "" where something could.
-    """
-
-    id: str = ""
-    present: RevertVersion | None = None
-    result: RevertVersion | None
-    clashes: tuple[UntouchedField, ...] = ()
-    reason: str = ""
-
-    @property
-    def action(self) -> str:
-        """What becomes of it; "" for nothing at all."""
-        present, result = self.present, self.result
-        if present == result:
-            return "kept" if self.clashes else ""
-        if present is None:
-            return "restored"
-        if result is None:
-            return "removed"
-        return "moved" if present.path != result.path else "changed"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Where it is afterwards, and where it is now."""
-        return tuple(one.path for one in (self.result, self.present) if one is not None)
-
-
-class Reverter:
-    """Reads versions of files, and takes changes out of them."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.repository, self._codec = parts.repository, parts.codec
-        self._merger = FileMerger(parts.codec)
-        self.fields = Fields(parts.kinds)
-
+    # -- versions -----------------------------------------------------------------------------------------------------
     def data(self, version: RevertVersion) -> bytes:
         """The bytes of a version."""
-        return version.data if version.data is not None else self.repository.blob(version.blob)
+        return version.data if version.data is not None else self._repository.blob(version.blob)
 
     def values(self, version: RevertVersion | None) -> Mapping[str, Any]:
         """The fields of a version; none of a file that was not there."""
@@ -489,7 +482,6 @@ class Undo:
 
     def __init__(self, store: Store, parts: Parts, history: History) -> None:
         self._store, self._parts, self._history = store, parts, history
-        self._reverter = Reverter(parts)
 
     def run(
         self, selection: RevertSelection, *, message: str = "", dry_run: bool = False, by: Origin | None = None
@@ -525,11 +517,11 @@ class Undo:
             why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
-            choice = RevertChoice(self._store, self._reverter, selection)
+            choice = Reverter(self._store, self._parts, selection)
             files = self._files(choice)
             changing = [one for one in files if one.present != one.result]
             self._history.refuse_edited(list(dict.fromkeys(path for one in changing for path in one.paths)))
-            plans = self._plans(files)
+            plans = self._plans(choice, files)
             if plans is None:
                 continue
             done = self._report(choice, files)
@@ -557,37 +549,36 @@ class Undo:
         return 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
-    def _files(self, choice: RevertChoice) -> list[Reversal]:
+    def _files(self, choice: Reverter) -> list[Reversal]:
         chosen = choice.choose()
         self._store.follow()
         found = []
         for changes in chosen:
             name = changes[0].name
-            present = self._present(name, changes)
+            present = self._present(choice, changes)
             path = present.path if present is not None else changes[0].paths[0]
-            item_id = stem_of(path) if self._reverter.fields.is_item(path) else name
-            found.append(replace(self._reverter.revert(present, changes), id=item_id, present=present))
+            item_id = stem_of(path) if choice.fields.is_item(path) else name
+            found.append(replace(choice.revert(present, changes), id=item_id, present=present))
         return found
 
-    def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
+    def _present(self, choice: Reverter, changes: Sequence[StepChange]) -> RevertVersion | None:
         """The file as it is, wherever it is now."""
         paths = list(dict.fromkeys(path for change in changes for path in change.paths))
-        if self._reverter.fields.is_item(paths[0]):
-            paths.insert(0, self._store.locate(name))
+        if choice.fields.is_item(paths[0]):
+            paths.insert(0, self._store.locate(changes[0].name))
         for path in filter(None, paths):
             with suppress(FileNotFoundError):
                 return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
         return None
 
-    def _plans(self, files: Iterable[Reversal]) -> list[FilePlan] | None:
+    def _plans(self, choice: Reverter, files: Iterable[Reversal]) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
-        data = self._reverter.data
-        before = {one.path: data(one) for file in files if (one := file.present) is not None}
-        after = {one.path: data(one) for file in files if (one := file.result) is not None}
+        before = {one.path: choice.data(one) for file in files if (one := file.present) is not None}
+        after = {one.path: choice.data(one) for file in files if (one := file.result) is not None}
         plans = self._store.plan_restore({path: after.get(path) for path in {**before, **after}})
         return plans if all(plan.before == before.get(plan.path) for plan in plans) else None
 
-    def _report(self, choice: RevertChoice, files: Sequence[Reversal]) -> Undone:
+    def _report(self, choice: Reverter, files: Sequence[Reversal]) -> Undone:
         touched = [(one, one.paths[0]) for one in files if one.action]
         left = choice.left.items() | {(one.paths[0], one.reason) for one in files if one.reason}
         return Undone(
