@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.doors.mcp.server import WorkspaceSession
     from memfs.git.log import Revision
-    from memfs.model import Problem
     from memfs.model.state_documents import Acknowledgement
-    from memfs.sessions.respond import Reminder
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -223,19 +221,14 @@ def memory_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
         check_id(without_mount(reference) if of_mount(reference) else reference)
         item = (workspace.sources.mounts if of_mount(reference) else workspace.store).find(reference)
         workspace.usage.served.note("read", [item.id], workspace.parts.clock())
-    data = item_data(item, offset) | ({"revision": revision} if revision else {})
-    return ToolResult(fenced_item(item, offset), data)
-
-
-def fenced_item(item: MemoryItem, offset: int = 0) -> str:
-    """An item as quoted data, in parts where it is long, and what is needed to change it."""
     from memfs.recall.fence import fence
 
-    part = item.content[offset : offset + LONGEST]
-    text = fence([item.replace(content=part or " ")])
-    if len(item.content) > offset + LONGEST:
-        text += f"\n\nIt goes on: offset {offset + LONGEST} of {len(item.content)}."
-    return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
+    end = offset + LONGEST
+    parts = [fence([item.replace(content=item.content[offset:end] or " ")])]
+    parts += [f"It goes on: offset {end} of {len(item.content)}."] * (len(item.content) > end)
+    parts += [f"sha256: {item.sha256}"] * bool(item.sha256)
+    data = item_data(item, offset) | ({"revision": revision} if revision else {})
+    return ToolResult("\n\n".join(parts), data)
 
 
 def memory_list(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
@@ -305,7 +298,8 @@ def memory_context(opened: WorkspaceSession, caller: Origin, given: Given) -> To
         deliveries.append(delivery.automatic(StateSnapshot(agent=agent), max_tokens=most))
         reminders = pending(workspace)
         workspace.usage.served.note("automatic", [one.id for one in reminders], workspace.parts.clock(), agent=agent)
-        parts += [deliveries[0].text, reminded(reminders)]
+        to_do = [_TO_DO, *(f"{one} ({one.id})" for one in reminders)]
+        parts += [deliveries[0].text, quoted(to_do if reminders else ())]
     if given.get("situation") or not begins:
         named = {"tool": given.get("tool", ""), "agent": caller.agent, "session": caller.session}
         state = StateSnapshot.create(given.get("files", ()), given.get("situation", ""), **named)
@@ -314,21 +308,11 @@ def memory_context(opened: WorkspaceSession, caller: Origin, given: Given) -> To
         parts.append(deliveries[-1].text)
     notes = [note for one in deliveries for note in _notes(opened, one)]
     memories = "\n\n".join(filter(None, parts))
-    text = "\n\n".join((memories or _nothing(opened), *notes))
+    # which is not all that is remembered
+    more = "; memory_search asks for everything else" if workspace.settings.memory.on_demand else ""
+    text = "\n\n".join((memories or f"No preference, warning or rule matters here{more}.", *notes))
     ids = [item_id for one in deliveries for item_id in one.ids]
     return ToolResult(text, {"memories": memories, "ids": ids, "notes": notes})
-
-
-def _nothing(opened: WorkspaceSession) -> str:
-    """What is said where there is nothing to give unasked, which is not all that is remembered."""
-    more = "; memory_search asks for everything else" if opened.workspace.settings.memory.on_demand else ""
-    return f"No preference, warning or rule matters here{more}."
-
-
-def reminded(reminders: Iterable[Reminder]) -> str:
-    """What is still to be done, as quoted data; "" for nothing."""
-    lines = [f"{one} ({one.id})" for one in reminders]
-    return quoted((_TO_DO, *lines)) if lines else ""
 
 
 def _notes(opened: WorkspaceSession, result: DeliveryResult) -> list[str]:
@@ -343,6 +327,7 @@ def memory_status(opened: WorkspaceSession, caller: Origin, _: Given) -> ToolRes
     types = numbers(workspace.store, workspace.parts).types
     waiting, head = workspace.store.pending(), workspace.repository.head()
     problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
+    named = (f"{one.severity}: {f'{one.path}: ' if one.path else ''}{one.message}" for one in problems[:_PROBLEMS])
     data = {
         "memories": sum(types.values()),
         "types": dict(sorted(types.items())),
@@ -352,17 +337,12 @@ def memory_status(opened: WorkspaceSession, caller: Origin, _: Given) -> ToolRes
         "waiting_reason": without_folders(waiting.reason, opened.root),
         "may_search": workspace.settings.memory.on_demand,
         "problem_count": len(problems),
-        "problems": [_problem(opened, problem) for problem in problems[:_PROBLEMS]],
+        "problems": [without_folders(text, opened.root)[:300] for text in named],
         "agent": caller.agent,
         "session": caller.session,
         "version": __version__,
     }
     return ToolResult(quoted(json.dumps(data, indent=1, ensure_ascii=False).split("\n")), data)
-
-
-def _problem(opened: WorkspaceSession, problem: Problem) -> str:
-    place = f"{problem.path}: " if problem.path else ""
-    return without_folders(f"{problem.severity}: {place}{problem.message}", opened.root)[:300]
 
 
 # -- changing ---------------------------------------------------------------------------------------------------------
@@ -397,23 +377,18 @@ def memory_store(opened: WorkspaceSession, caller: Origin, given: Given) -> Tool
     found = opened.workspace.store.get(item_id)
     data: dict[str, Any] = {"id": item_id, "outcome": "merged" if result.merged_into else "stored"}
     data |= {"near": list(result.near), "contradicts": list(result.contradicts)}
+    lines = [f"Stored as {item_id}."]
+    if result.merged_into:
+        lines = [f"Known already: {item_id} says the same, and holds what was added. No second memory was made."]
+    if near := [one for one in result.near if one != item_id]:
+        lines.append(f"Nearly the same: {', '.join(near)}. Where one of them is outdated, change it or delete it.")
+    if result.contradicts:
+        lines.append(f"It contradicts {', '.join(result.contradicts)}: tell the person, who decides which one holds.")
     if found is not None:  # else somebody took it away at this very moment
         data |= {"type": found.type, "trust": found.trust, "sha256": found.sha256}
-    return ToolResult("\n".join(_stored(data)), data)
-
-
-def _stored(data: dict[str, Any]) -> list[str]:
-    if data["outcome"] == "merged":
-        lines = [f"Known already: {data['id']} says the same, and holds what was added. No second memory was made."]
-    else:
-        lines = [f"Stored as {data['id']}."]
-    if near := [one for one in data["near"] if one != data["id"]]:
-        lines.append(f"Nearly the same: {', '.join(near)}. Where one of them is outdated, change it or delete it.")
-    if data["contradicts"]:
-        lines.append(f"It contradicts {', '.join(data['contradicts'])}: tell the person, who decides which one holds.")
-    if data.get("type") == "preference" and data["trust"] not in VOUCHED:
-        lines.append("A search finds it; no agent is given it unasked before the person has reviewed it.")
-    return lines
+        if found.type == "preference" and found.trust not in VOUCHED:
+            lines.append("A search finds it; no agent is given it unasked before the person has reviewed it.")
+    return ToolResult("\n".join(lines), data)
 
 
 def memory_update(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
@@ -630,7 +605,11 @@ def state_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
     """``state_get``."""
     named = {name: given[name] for name in _NAMED if given.get(name)}
     if "iterations" in named:
-        named["iterations"] = _numbers(named["iterations"])
+        for text in named["iterations"]:
+            if not text.strip().isdecimal() or len(text) > 12:
+                hint = "give numbers, such as 3"
+                raise QueryInvalid(f"{ascii(text)[:60]} is no number", field="iterations", hint=hint)
+        named["iterations"] = [*map(int, named["iterations"])]
     found = opened.states.retrieve_state(
         given.get("request", "partial" if named else "summary"),
         start=moment("since", given.get("since")),
@@ -672,12 +651,3 @@ def state_feedback(opened: WorkspaceSession, caller: Origin, given: Given) -> To
     data = {"agent": found.agent, "text": found.text, "version": found.version, "from_iteration": found.from_iteration}
     text = found.text or "\n".join([f"There is no feedback for {found.agent}.", *found.remarks])
     return ToolResult(text, {name: value for name, value in data.items() if value is not None})
-
-
-def _numbers(texts: Iterable[str]) -> list[int]:
-    found = []
-    for text in texts:
-        if not text.strip().isdecimal() or len(text) > 12:
-            raise QueryInvalid(f"{ascii(text)[:60]} is no number", field="iterations", hint="give numbers, such as 3")
-        found.append(int(text))
-    return found

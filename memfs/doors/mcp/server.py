@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
@@ -129,7 +128,7 @@ class WorkspaceSession:
             WorkspaceNotFound: the server is closing.
         """
         try:
-            waiting = asyncio.get_running_loop().run_in_executor(self._threads, partial(_served, work, *arguments))
+            waiting = asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
         except RuntimeError as error:  # the threads are shutting down
             raise WorkspaceNotFound("this server is closing", hint="connect again") from error
         return await waiting
@@ -154,12 +153,6 @@ class WorkspaceSession:
             opened.close()
 
 
-def _served(work: Callable[..., Result], *arguments: Any) -> Result:
-    """Do work whose answer goes out through this door."""
-    with served_to("mcp"):
-        return work(*arguments)
-
-
 log = logging.getLogger("memfs")
 _FAULT = "memfs failed, and nothing is known to have changed: the server's log says why; memory_status shows its state"
 
@@ -167,15 +160,11 @@ _FAULT = "memfs failed, and nothing is known to have changed: the server's log s
 def _called(opened: WorkspaceSession, caller: Origin, name: str, given: Mapping[str, Any]) -> CallToolResult:
     row = TOOLS[name]
     arguments = checked(row.arguments, given)
-    if row.asks and not _may_ask(opened):
+    if row.asks and not opened.workspace.settings.memory.on_demand:
         raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="memory_get reads one by its id")
-    with served_to(agent=caller.agent, session=caller.session):
+    with served_to("mcp", caller.agent, caller.session):
         answer = row.run(opened, caller, arguments)
     return CallToolResult(content=[TextContent(type="text", text=answer.text)], structured_content=dict(answer.data))
-
-
-def _may_ask(opened: WorkspaceSession) -> bool:
-    return opened.workspace.settings.memory.on_demand
 
 
 def _failed(text: str) -> CallToolResult:
@@ -216,17 +205,10 @@ class MemoryServer:
         """Finish what was begun, commit what waits and close the workspace, if it was opened. May be repeated."""
         self._desk.close()
 
-    def _caller(self, ctx: _Context) -> Origin:
-        """Who calls: the client's name, and the session."""
-        client = ctx.session.client_params
-        client_name = self._agent or (client.client_info.name if client is not None else "")
-        named = shown(" ".join(client_name.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
-        return Origin(agent=named, session=self._desk.session, role="assistant")
-
     async def _list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are offered: without those that ask, where agents may not ask."""
         try:
-            may_ask = await self._desk.aside(_may_ask, self._desk)
+            may_ask = await self._desk.aside(lambda: self._desk.workspace.settings.memory.on_demand)
         except MemfsError:  # each call will say what is wrong with the workspace
             may_ask = True
         rows = {name: TOOLS[name] for name in self._tools.names}
@@ -242,8 +224,12 @@ class MemoryServer:
         if name not in names:
             hint = nearest(name, names) or f"the tools are {', '.join(names)}"
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {ascii(name)[:80]}: {hint}")
+        client = ctx.session.client_params
+        client_name = self._agent or (client.client_info.name if client is not None else "")
+        agent = shown(" ".join(client_name.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
+        caller = Origin(agent=agent, session=opened.session, role="assistant")
         try:
-            return await opened.aside(_called, opened, self._caller(ctx), name, params.arguments or {})
+            return await opened.aside(_called, opened, caller, name, params.arguments or {})
         except MemfsError as error:
             return _failed(error_text(error, opened.root))
         except Exception:  # a fault of ours: the client keeps its connection, and learns no more than that

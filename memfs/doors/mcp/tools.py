@@ -59,21 +59,6 @@ class Argument:
             schema |= {"minimum": self.least, "maximum": self.most, "default": self.default}
         return schema | ({"description": self.about} if self.about else {})
 
-    def taken(self, value: object) -> Any:
-        """The value, as its sort.
-
-        Raises:
-            QueryInvalid: it is of another, or out of bounds.
-        """
-        return _CHECKS[self.sort](self, value)
-
-
-def schema_of(rows: Sequence[Argument]) -> dict[str, Any]:
-    """The arguments of a tool as JSON Schema."""
-    schema: dict[str, Any] = {"type": "object", "properties": {row.name: row.schema() for row in rows}}
-    required = [row.name for row in rows if row.required]
-    return {**schema, **({"required": required} if required else {}), "additionalProperties": False}
-
 
 def checked(rows: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, by name; what was left out, or is null, is not in it, but for what has a default.
@@ -89,7 +74,7 @@ def checked(rows: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any
             meant = f"did you mean {missing[0]!r}?" if len(missing) == 1 else nearest(name, names)
             hint = f"{meant} {takes}".strip()
             raise QueryInvalid(f"there is no argument {ascii(name)[:60]}", hint=hint)
-    values = {row.name: row.taken(given[row.name]) for row in rows if given.get(row.name) is not None}
+    values = {row.name: _CHECKS[row.sort](row, given[row.name]) for row in rows if given.get(row.name) is not None}
     for row in rows:
         if row.required and row.name not in values:
             raise QueryInvalid("it is missing", field=row.name, hint=row.about or "give it")
@@ -111,18 +96,13 @@ def _text(row: Argument, value: object) -> str:
 
 def _number(row: Argument, value: object) -> int:
     number: object = value
-    if _is_whole(value):
-        number = int(value)  # type: ignore[call-overload]
+    if (isinstance(value, float) and value.is_integer()) or (
+        isinstance(value, str) and _DIGITS.fullmatch(value.strip())
+    ):
+        number = int(value)  # it can only mean one
     if not isinstance(number, int) or isinstance(number, bool) or not row.least <= number <= row.most:
         raise _unfit(row, f"a whole number of {row.least:,} to {row.most:,}", value)
     return number
-
-
-def _is_whole(value: object) -> bool:
-    """Whether something else than a whole number can only mean one."""
-    if isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, str) and bool(_DIGITS.fullmatch(value.strip()))
 
 
 def _flag(row: Argument, value: object) -> bool:
@@ -150,9 +130,8 @@ def _unfit(row: Argument, wanted: str, value: object) -> QueryInvalid:
     return QueryInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=row.name)
 
 
-_STRING: Mapping[str, Any] = {"type": "string"}
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "text": _STRING,
+    "text": {"type": "string"},
     "number": {"type": "integer"},
     "flag": {"type": "boolean"},
     "texts": {"type": "array", "items": {"type": "string"}},
@@ -200,11 +179,17 @@ class ToolRow:
             idempotent_hint=self.repeatable if self.writes else None,
             open_world_hint=False,
         )
+        required = [row.name for row in self.arguments if row.required]
         return Tool(
             name=name,
             title=self.title,
             description=self.about,
-            input_schema=schema_of(self.arguments),
+            input_schema={
+                "type": "object",
+                "properties": {row.name: row.schema() for row in self.arguments},
+                **({"required": required} if required else {}),
+                "additionalProperties": False,
+            },
             output_schema={
                 "type": "object",
                 "properties": {key: {"type": sort} for key, sort in self.gives.items()},
