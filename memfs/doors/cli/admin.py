@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -389,7 +390,12 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
         place = f"{want.file}:{want.line}" if want.line else want.file
         yield f"{styled(place, bold=True)}: {want.key} = {want.value!r}"
     for owner in owners:
-        yield f"the repository belongs to {_user(owner)}"
+        import pwd  # wanted only where a repository is somebody else's
+
+        name = f"user {owner}"
+        with suppress(KeyError):
+            name = f"{pwd.getpwuid(owner).pw_name} ({name})"
+        yield f"the repository belongs to {name}"
     if elsewhere is not None:
         yield f"its git folder is another working tree's: {elsewhere}"
     if not enables and not owners and elsewhere is None:
@@ -456,15 +462,6 @@ def _ask(root: Path) -> None:
         raise MemfsError("nothing was trusted: there is no one to ask", path=str(root), hint="say so with --yes")
     if not click.confirm(f"Trust {clean(str(root))}?", err=True):
         raise MemfsError("nothing was trusted")
-
-
-def _user(uid: int) -> str:
-    import pwd  # wanted only where a repository is somebody else's
-
-    try:
-        return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
-    except KeyError:
-        return f"user {uid}"
 
 
 # -- schema -------------------------------------------------------------------------------------------------------
@@ -538,8 +535,15 @@ def watch(as_json: bool) -> None:
     ended = threading.Event()
 
     def report(noticed: NoticedChange) -> None:
+        found = {name: list(getattr(noticed.refreshed, name)) for name in ("added", "changed", "removed")}
         try:
-            _print_noticed(noticed, as_json)
+            if as_json:
+                print_json({"reason": noticed.reason, **found, "error": noticed.error}, indent=None)
+                return
+            for name, path in ((name, path) for name, paths in found.items() for path in paths):
+                print_raw(f"{styled(f'{name:<8}', dim=True)} {path}")
+            if noticed.error:
+                note(noticed.error)
         except BrokenPipeError:  # we are on the watcher's thread: let the command's own end
             ended.set()
 
@@ -558,15 +562,3 @@ def watch(as_json: bool) -> None:
         with hosted(workspace.root, settings.resident.use):
             ended.wait()
     raise BrokenPipeError
-
-
-def _print_noticed(noticed: NoticedChange, as_json: bool) -> None:
-    found = {name: list(getattr(noticed.refreshed, name)) for name in ("added", "changed", "removed")}
-    if as_json:
-        print_json({"reason": noticed.reason, **found, "error": noticed.error}, indent=None)
-        return
-    for name, paths in found.items():
-        for path in paths:
-            print_raw(f"{styled(f'{name:<8}', dim=True)} {path}")
-    if noticed.error:
-        note(noticed.error)

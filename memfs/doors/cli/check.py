@@ -16,7 +16,6 @@ from memfs.model import Problem
 
 if TYPE_CHECKING:
     from memfs.admin.repair import Repair
-    from memfs.workspace import Workspace
 
 _COULD_NOT_TELL = 2
 _WORDS = {
@@ -91,15 +90,11 @@ def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> Chec
     try:
         with opened() as workspace:
             paths = frozenset(workspace.repairer.file(reference(workspace, name)) for name in items)
-            repairs = _repaired(workspace, sorted(paths)) if fix else []
+            repairs: list[Repair] = []
+            if fix:
+                repairs = workspace.repairer.repair(sorted(paths)) if paths else workspace.checker.repair()
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]
     except MemfsError as error:
         return CheckReport((Problem.of(error, severity=UNKNOWN),), error=error)
     chosen = tuple(problem for problem in problems if not paths or problem.path in paths)
     return CheckReport(chosen, tuple(repairs))
-
-
-def _repaired(workspace: Workspace, paths: list[str]) -> list[Repair]:
-    if paths:
-        return workspace.repairer.repair(paths)
-    return workspace.checker.repair()

@@ -23,7 +23,6 @@ from memfs.fs.workspace_location import MEMORY_FOLDER, code_trees
 
 if TYPE_CHECKING:
     from memfs.team.deinit import DeinitPlan
-    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +110,26 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         memfs deinit
         memfs deinit --purge
     """
+    from memfs.sessions.store import Drain
     from memfs.team.deinit import take_out
     from memfs.workspace import open_workspace
 
     commit, edited, asked = None, None, invocation()
+    backups: list[Path] = []
     with open_workspace(asked.workspace, watch=False, settings=dict(asked.settings)) as workspace:
         if not dry_run:
-            _take_in(workspace)
+            with suppress(MemfsError):  # what sessions reported and was not taken in then counts as lost
+                Drain(workspace).run()
         root, own = workspace.root, _private(workspace.root, with_private)
-        made = workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge, losses=_lost_with(own))
+        losses = []
+        if own is not None and own.goes and own.items:
+            private_loss = f"your private memory, {count(own.items, 'item')} in {own.folder}"
+            losses.append((private_loss, "'memfs export' there writes it out"))
+        made = workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge, losses=losses)
         tops = code_trees(root, Path(asked.workspace or "."))
-        backups, planned = _backups(workspace), made.plan()
+        planned = made.plan()
+        with suppress(MemfsError):  # namesakes: it may have made them before it was taken out once
+            backups = workspace.backups.kept(namesakes=True)
         clients = _clients(tops, dry=True)
         if not dry_run:
             if force or not planned.refused:
@@ -137,32 +145,11 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         commit=commit,
         clients=tuple(str(one.path) for one in clients),
         private=own,
-        backups=tuple(backups),
-        installed_for_all=tuple(_installed_for_all(planned.root)),
+        backups=tuple(map(str, backups)),
+        installed_for_all=tuple(
+            "memfs agent uninstall claude-code --user" for _ in _taken_out(InstallScope.USER, planned.root, dry=True)
+        ),
     )
-
-
-def _lost_with(own: PrivateFate | None) -> list[tuple[str, str]]:
-    """What goes with private memory, and how it is kept."""
-    if own is None or not (own.goes and own.items):
-        return []
-    loss = f"your private memory, {count(own.items, 'item')} in {own.folder}"
-    return [(loss, "'memfs export' there writes it out")]
-
-
-def _take_in(workspace: Workspace) -> None:
-    """Make memories of what sessions reported and was not taken in yet; where that fails, it counts as lost."""
-    from memfs.sessions.store import Drain
-
-    with suppress(MemfsError):
-        Drain(workspace).run()
-
-
-def _backups(workspace: Workspace) -> list[str]:
-    """Its backups, and those of workspaces of its name: it may have made them before it was taken out once."""
-    with suppress(MemfsError):
-        return [str(path) for path in workspace.backups.kept(namesakes=True)]
-    return []
 
 
 def _private(root: Path, asked: bool) -> PrivateFate | None:
@@ -179,11 +166,6 @@ def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
     """Take memfs out of the settings that Claude Code keeps in the project's folders."""
     scopes = (InstallScope.PROJECT, InstallScope.LOCAL)
     return [change for top in tops for scope in scopes for change in _taken_out(scope, top, dry=dry)]
-
-
-def _installed_for_all(root: Path) -> list[str]:
-    """The command that takes out what a person installed for all projects."""
-    return ["memfs agent uninstall claude-code --user" for _ in _taken_out(InstallScope.USER, root, dry=True)]
 
 
 def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[SettingsChange]:

@@ -15,7 +15,6 @@ from memfs.model import Origin
 from memfs.store.plan import signed_by
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
 
@@ -78,11 +77,6 @@ def forget(workspace: Workspace, ids: tuple[str, ...], reason: str, agent: str, 
         if revision:
             land(workspace)
         note_waiting(waits)
-    rows = tuple(ForgottenItem(item.id, item.path, _undo(item, revision)) for item in items)
-    return Removal(rows, revision or None)
-
-
-def _undo(item: MemoryItem, revision: str) -> str | None:
-    if revision == RECOVERED:
-        return f"memfs restore {item.id} --displaced"
-    return f"memfs restore {item.id} --from {revision[:12]}" if revision else None
+    way = "--displaced" if revision == RECOVERED else f"--from {revision[:12]}"
+    undo = {item.id: f"memfs restore {item.id} {way}" if revision else None for item in items}
+    return Removal(tuple(ForgottenItem(item.id, item.path, undo[item.id]) for item in items), revision or None)

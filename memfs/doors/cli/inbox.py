@@ -128,7 +128,12 @@ def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
         memfs inbox
         memfs inbox --refused
     """
-    _learn(workspace)
+    try:
+        if written := workspace.learner.run().written:
+            land(workspace)
+            remark(f"{count(len(written), 'pattern')} written, as learning.patterns says")
+    except MemfsError as error:  # what keeps that from being done hides nothing that waits
+        remark(f"nothing was learned: {error}")
     beside, to_share = _beside(workspace, refused)
     every = [
         *_suggestions(workspace, refused),
@@ -157,16 +162,6 @@ def _beside(workspace: Workspace, refused: bool) -> tuple[list[Suggestion], list
     except MemfsError as error:
         remark(f"private memory was not read: {error}")
         return [], []
-
-
-def _learn(workspace: Workspace) -> None:
-    """Learn from what is new; what keeps that from being done hides nothing that waits."""
-    try:
-        if written := workspace.learner.run().written:
-            land(workspace)
-            remark(f"{count(len(written), 'pattern')} written, as learning.patterns says")
-    except MemfsError as error:
-        remark(f"nothing was learned: {error}")
 
 
 # -- accept -------------------------------------------------------------------------------------------------------

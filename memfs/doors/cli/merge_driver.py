@@ -51,7 +51,11 @@ def answer(call: MergeRequest) -> int:
     except Exception as error:  # noqa: BLE001  whatever it is, git must not take our version for the outcome
         driven = _given_up(call, f"memfs could not join it ({str(error) or type(error).__name__})")
     if driven.notes:
-        _print_notes(driven.notes)
+        from memfs.format.text import shown_line
+
+        with suppress(OSError):  # the reader is gone: the outcome is the same
+            for note in driven.notes:
+                sys.stderr.write(f"memfs: {shown_line(note)}\n")
     return driven.code
 
 
@@ -61,14 +65,6 @@ def _given_up(call: MergeRequest, reason: str) -> DriverResult:
         return give_up(call.ours, call.theirs, call.path, reason, call.marker_size)
     except (MemfsError, OSError) as error:
         return DriverResult(code=FAILED, notes=(f"{call.path}: {reason}; {error}",))
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    from memfs.format.text import shown_line
-
-    with suppress(OSError):  # the reader is gone: the outcome is the same
-        for note in notes:
-            sys.stderr.write(f"memfs: {shown_line(note)}\n")
 
 
 @verb("merge-driver", json=False)

@@ -103,7 +103,10 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The group, or the verb, of that name; a verb comes from the module of its name, or of its group's."""
         if cmd_name in self.groups:
-            return group(cmd_name, self.groups[cmd_name])
+            family = self.groups[cmd_name]
+            made = Verbs(cmd_name, callback=_page, help=family.summary, invoke_without_command=True)
+            made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
+            return made
         if cmd_name not in self.verbs:
             return None
         name = cmd_name.replace("-", "_")
@@ -163,14 +166,6 @@ def explained(error: click.UsageError, command: str) -> tuple[str, str]:
         elif error.ctx.parent is None and error.option_name == "--json":
             hint = "it goes after the verb, as in 'memfs status --json'"
     return " ".join(error.format_message().split()).removesuffix("."), hint
-
-
-def group(name: str, family: Family) -> click.Command:
-    """The command ``memfs NAME``, whose verbs are in the module NAME."""
-
-    made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
-    made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
-    return made
 
 
 @click.pass_context

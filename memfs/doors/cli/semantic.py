@@ -14,7 +14,6 @@ from memfs.doors.cli.output import MERGE, OMIT, Text, count, progress, size, sty
 from memfs.errors import MemfsError, SettingInvalid
 
 if TYPE_CHECKING:
-    from memfs.model.learning import MemoryConfig
     from memfs.recall.embeddings import VectorSearch
     from memfs.workspace import Workspace
 
@@ -94,10 +93,18 @@ def semantic(action: str, model: str | None) -> SemanticSwitch:
     """
     if model is not None and (action != "on" or not model.strip() or model == OFF):
         raise click.UsageError("--model NAME goes with 'on'")
+    from memfs.config import load_memory_context
+
     began, changed = time.monotonic(), False
     if action != "status":
         with opened() as workspace:
-            changed = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
+            if action == "on":
+                changed = _switched_on(workspace, model)
+            elif workspace.memory_config.storage_type == VECTOR_DB:
+                # the setting goes; where the memory context's files ask for a model by themselves, it says ``off``
+                context = load_memory_context(workspace.parts.seen, workspace.settings.memory.context)
+                chosen = OFF if context.storage_type == VECTOR_DB else ""
+                changed = _write(workspace, chosen, "Search by words alone")
     with opened() as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
@@ -129,14 +136,6 @@ def _switched_on(workspace: Workspace, model: str | None) -> bool:
     elif not (model or on):
         raise SettingInvalid("which of the service's models?", field=_KEY, hint="name it with --model")
     return _write(workspace, chosen, f"Search by meaning with {chosen}")
-
-
-def _switched_off(workspace: Workspace) -> bool:
-    """Take the setting out of ``memfs.toml``; say ``off`` there where the memory context asks for a model."""
-    if workspace.memory_config.storage_type != VECTOR_DB:
-        return False
-    asked = _context(workspace).storage_type == VECTOR_DB
-    return _write(workspace, OFF if asked else "", "Search by words alone")
 
 
 def _write(workspace: Workspace, model: str, message: str) -> bool:
@@ -201,13 +200,6 @@ def _status(workspace: Workspace) -> SemanticStatus:
         bytes=far.bytes,
         problem=far.problem,
     )
-
-
-def _context(workspace: Workspace) -> MemoryConfig:
-    """What the memory context's files say by themselves."""
-    from memfs.config import load_memory_context
-
-    return load_memory_context(workspace.parts.seen, workspace.settings.memory.context)
 
 
 def how_far(found: SemanticStatus) -> str:

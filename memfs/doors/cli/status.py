@@ -149,25 +149,15 @@ def _mounts(workspace: Workspace) -> StatusPart:
     """Each mount; private memory has its own row where it can be read."""
     if not workspace.settings.mounts:
         return StatusPart("mounts", None, {})
-    states = [one for one in workspace.sources.mounts.states() if not _is_private(one)]
-    text = ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)
-    return StatusPart("mounts", {one.name: one for one in states}, {"mounts": text})
-
-
-def _is_private(state: MountState) -> bool:
-    return (
-        state.name == private.NAME
-        and state.problem is None
-        and state.folder is not None
-        and private.holds(state.folder)
-    )
-
-
-def _mount_text(state: MountState) -> str:
-    if state.problem:
-        return "left out"
-    unread = f", {output.count(state.unread, 'file')} invalid" if state.unread else ""
-    return f"{output.count(state.items or 0, 'item')}{unread}, {state.path}"
+    states, texts = {}, []
+    for one in workspace.sources.mounts.states():
+        if one.name == private.NAME and not one.problem and one.folder is not None and private.holds(one.folder):
+            continue
+        states[one.name] = one
+        unread = f", {output.count(one.unread, 'file')} invalid" if one.unread else ""
+        held = f"{output.count(one.items or 0, 'item')}{unread}, {one.path}"
+        texts.append(f"{one.name} ({'left out' if one.problem else held})")
+    return StatusPart("mounts", states, {"mounts": ", ".join(texts)})
 
 
 def _merges(workspace: Workspace) -> StatusPart:
@@ -224,9 +214,8 @@ def _storage(workspace: Workspace) -> StatusPart:
 
 def _quota(workspace: Workspace) -> StatusPart:
     found = tuple(standing.facts() for standing in workspace.quota.statuses())
-    return StatusPart(
-        "quota", found, {"quota": "; ".join(map(sentence, found))}, usual=not any(one["level"] for one in found)
-    )
+    text = "; ".join(map(sentence, found))
+    return StatusPart("quota", found, {"quota": text}, usual=not any(one["level"] for one in found))
 
 
 def _backup(workspace: Workspace, all_: bool) -> StatusPart:
@@ -401,7 +390,12 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
     if mine:
         return _private()
     with opened() as workspace, workspace.store.scan_once():  # what follows would look at every file again
-        mine_here = _private_here(workspace)
+        mine_here = None
+        if private.NAME in workspace.settings.mounts:
+            from memfs.doors.cli.private import private_folder, private_memory  # where there is some
+
+            folder = private_folder(workspace)
+            mine_here = private_memory(private.project_at(workspace.root), folder) if folder else None
         now = None if storage else _now(workspace, mine_here, all_)
         problems = [
             *(workspace.checker.item_problems() if workspace.store.problems() else ()),  # which takes much to import
@@ -418,16 +412,6 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
             private=mine_here,
             problems=tuple(problems),
         )
-
-
-def _private_here(workspace: Workspace) -> PrivateMemory | None:
-    """Private memory that is read beside the workspace."""
-    if private.NAME not in workspace.settings.mounts:
-        return None
-    from memfs.doors.cli.private import private_folder, private_memory  # where there is some
-
-    folder = private_folder(workspace)
-    return private_memory(private.project_at(workspace.root), folder) if folder else None
 
 
 def _private() -> WorkspaceStatus:

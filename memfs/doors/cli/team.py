@@ -19,10 +19,9 @@ from memfs.model.query import MOST, moment
 
 if TYPE_CHECKING:
     from memfs.context.agents_md import AgentsBlock, BlockResult, BlockStatus
-    from memfs.git.log import Revision
     from memfs.learning.conventions import Convention
     from memfs.store.access_log import AccessRecord
-    from memfs.team.bisect import BisectResult, FirstBadCommit
+    from memfs.team.bisect import BisectResult
     from memfs.team.blame import LearnedFrom
     from memfs.team.verify import CommitCheck
     from memfs.workspace import Workspace
@@ -223,29 +222,15 @@ _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 _EARLIER = 5
 
 
-def _head_line(revision: Revision) -> str:
-    """A commit on one line: its id, when, by whom, and what it says."""
-    head = f"{output.styled(revision.short, fg='yellow')} {output.styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
-    return f"{head} {revision.author}: {output.one_line(revision.subject, 0)}"
-
-
-def _whose(culprit: FirstBadCommit) -> str:
-    """By which agent, in which session, through which door; "" where the commit names none."""
-    named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
-    return ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values)
-
-
-def _or_earlier(culprit: FirstBadCommit) -> str:
-    """Which commits could not be read, and may have done it instead; "" for none."""
-    names = ", ".join(one[:10] for one in culprit.or_earlier[:_EARLIER])
-    return names and f"or one of those before it that could not be read: {names}"
-
-
 def _bisect_text(found: BisectResult) -> output.Text:
-    culprit = found.culprit
-    yield f"{output.styled('broken by', fg='red')} {_head_line(culprit.revision)}"
-    for line in filter(None, (_whose(culprit), _or_earlier(culprit))):
-        yield f"  {line}"
+    culprit, revision = found.culprit, found.culprit.revision
+    head = f"{output.styled(revision.short, fg='yellow')} {output.styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
+    yield f"{output.styled('broken by', fg='red')} {head} {revision.author}: {output.one_line(revision.subject, 0)}"
+    named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
+    if whose := ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values):
+        yield f"  {whose}"
+    if unread := ", ".join(one[:_SHORT] for one in culprit.or_earlier[:_EARLIER]):
+        yield f"  or one of those before it that could not be read: {unread}"
     yield f"  {found.expect}"
     yield f"    before  {_listed(found.before)}"
     yield f"    after   {_listed(found.after)}"
@@ -253,7 +238,7 @@ def _bisect_text(found: BisectResult) -> output.Text:
         yield f"  {output.styled(f'{what:<7}', fg=_COLOURS[what])} {path}"
     if (more := len(found.changes) - _SHOWN) > 0:
         yield f"  and {output.count(more, 'more file')}"
-    name = culprit.revision.short
+    name = revision.short
     yield output.Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
     yield from map(output.Note, found.notes)
 

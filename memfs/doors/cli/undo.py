@@ -13,11 +13,12 @@ from memfs.model import Origin
 from memfs.model.query import moment
 
 if TYPE_CHECKING:
-    from memfs.team.undo import Undone, UntouchedField
+    from memfs.team.undo import Undone
 
 _SHORT = 10
 _VALUE = 60
 _STEPS_SHOWN = 20
+_KEPT = {"brought back": "was made again since, and stays", "removed": "was edited since, and stays"}
 _DONE = {"removed": "Removed", "restored": "Brought back", "changed": "Changed", "moved": "Moved back to"}
 _PLANNED = {
     "removed": "Would remove",
@@ -38,7 +39,14 @@ def _text(done: Undone, dry_run: bool) -> Text:
     for one in done.files:
         if one.action in words:
             yield f"{words[one.action]} {one.path}"
-    yield from map(_clash, done.conflicts)
+    for clash in done.conflicts:  # what stays because somebody edited it later
+        if clash.field:
+            now, undone = (
+                "nothing" if value is None else one_line(readable(value), _VALUE) for value in (clash.now, clash.undone)
+            )
+            yield f"Kept {clash.path} {clash.field}: {now} (without the later edit: {undone})"
+        else:
+            yield f"Kept {clash.path}: it {_KEPT.get(str(clash.undone), 'stays')}"
     for left in done.left:
         yield f"Left alone {left.path}: {left.reason}"
     if done.already:
@@ -53,17 +61,6 @@ def _text(done: Undone, dry_run: bool) -> Text:
 
 def _taken_back(done: Undone) -> str:
     return f"{count(len(done.already), 'commit')} had been taken back before"
-
-
-def _clash(one: UntouchedField) -> str:
-    """What stays because somebody edited it later."""
-    if not one.field:
-        what = {"brought back": "was made again since, and stays", "removed": "was edited since, and stays"}
-        return f"Kept {one.path}: it {what.get(str(one.undone), 'stays')}"
-    now, undone = (
-        one_line(readable(value), _VALUE) if value is not None else "nothing" for value in (one.now, one.undone)
-    )
-    return f"Kept {one.path} {one.field}: {now} (without the later edit: {undone})"
 
 
 @verb("undo", text=_text, exit_code=lambda done: all(one.action not in _DONE for one in done.files))
