@@ -84,7 +84,8 @@ class MemfsSession:
         self.session_id = session_id
         given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
         self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given or SessionSettings()
-        origin = Origin(agent=agent or SOURCE, session=shown_name(session_id))
+        shown = " ".join(clean_text(session_id, 200).split()) or "session"  # the ids distinguish what looks the same
+        origin = Origin(agent=agent or SOURCE, session=shown)
         self._talk = _Talk(session_id, path, origin=origin, allow_secret=allow_secret, workspace=workspace)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -132,11 +133,6 @@ class MemfsSession:
 
 
 # -- the conversation --------------------------------------------------------------------------------------------
-def shown_name(name: str) -> str:
-    """The name of a session as a file can hold it, on one line; the ids distinguish what looks the same."""
-    return " ".join(clean_text(name, 200).split()) or "session"
-
-
 class _Talk(SignedFacade):
     """The items of one conversation in one workspace, by number."""
 

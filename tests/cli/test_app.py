@@ -293,7 +293,7 @@ def test_completion_prints_a_script(tmp_path: Path, shell: str) -> None:
 
 
 def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
-    """TAB completes verbs, types, ids, and names and values of settings."""
+    """TAB completes verbs, types and ids."""
     memfs("remember", "x", "--id", "postgres-choice", "--tag", "database")
 
     def complete(words: str) -> str:
@@ -312,4 +312,3 @@ def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
     assert "recall" in complete("memfs rec")
     assert "convention" in complete("memfs remember --type conv")
     assert "postgres-choice" in complete("memfs show post")
-    assert "recall.limit" in complete("memfs config recall.lim")

@@ -263,24 +263,6 @@ def test_own_settings_count_in_every_workspace(root: Path, memfs: Memfs, bare: M
     assert (wrong.code, str(own) in wrong.err, "did you mean 'limit'?" in wrong.err) == (1, True, True)
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["config", "recall.lim"], ["recall.limit"]),
-        (["config", "index.engine", "s"], ["sqlite"]),
-        (["config", "memory.on_demand", ""], ["true", "false"]),
-    ],
-)
-def test_completion_knows_settings_and_their_values(words: list[str], found: list[str]) -> None:
-    """A shell is offered the names of settings, and what a setting can be."""
-    from click.shell_completion import ShellComplete
-
-    from memfs.doors.cli.parser import cli
-
-    offered = ShellComplete(cli, {}, "memfs", "_MEMFS_COMPLETE").get_completions(words[:-1], words[-1])
-    assert [one.value for one in offered] == found
-
-
 def test_a_setting_may_be_given_for_one_command(memfs: Memfs) -> None:
     """--set KEY=VALUE, before or after the verb, wins over everything else."""
     assert memfs("--set", "recall.limit=3", "config", "recall.limit", "--json").json["origin"] == "argument"

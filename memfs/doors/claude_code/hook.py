@@ -177,10 +177,13 @@ class Hook:
             note_error(self._place.state, event or "an unnamed event", line)
 
     def _run(self, data: bytes) -> None:
+        from memfs.sessions.spool import agent_location, known_place
+
         try:
             event = self._event(data)
         except MemfsError:
-            self._place = self._place_there()
+            with suppress(MemfsError):  # to write down that an input cannot be read; nothing is made for that
+                self._place = known_place(agent_location(folder=self._folder), self._into)
             raise
         if event is None or event.name not in LIMITS:
             return
@@ -191,7 +194,10 @@ class Hook:
         if event.name in (SESSION_START, PROMPT) and place.memory is not None:
             self.memory = place.memory
         if event.name not in ONLY_ANSWERED:
-            self._keep(event, place)
+            try:
+                Spool(place.state).append(event)
+            except MemfsError as error:  # it is answered all the same
+                self.report(f"this event is not remembered: {error}")
             if self.host is not None:
                 self.host.begun()
         self.left = self.host is not None and place.memory == self.host.root and event.name in LEFT
@@ -213,21 +219,6 @@ class Hook:
                 return None
             self._least = MAKING_LIMIT
         return make_place(found, place)
-
-    def _place_there(self) -> SessionLocation | None:
-        """Where to write down that an input cannot be read; nothing is made for that."""
-        from memfs.sessions.spool import agent_location, known_place
-
-        with suppress(MemfsError):
-            return known_place(agent_location(folder=self._folder), self._into)
-        return None
-
-    def _keep(self, event: SessionEvent, place: SessionLocation) -> None:
-        """Keep the event durably; what cannot be kept is answered all the same."""
-        try:
-            Spool(place.state).append(event)
-        except MemfsError as error:
-            self.report(f"this event is not remembered: {error}")
 
     def _event(self, data: bytes) -> SessionEvent | None:
         """What the input says; the event that the command line names counts where the input names none we know."""
@@ -296,13 +287,13 @@ def _watch(hook: Hook, began: float) -> None:
     """End the process when the time is over; the event's own limit counts as soon as its name is known."""
     while (left := began + hook.seconds - time.monotonic()) > 0:
         time.sleep(min(left, 0.1))
-    _thread.start_new_thread(_end_soon, (hook,))  # the disk may be what hangs, and the report needs it
+
+    def end_soon() -> None:
+        time.sleep(_PATIENCE_SECONDS)
+        _end(hook)
+
+    _thread.start_new_thread(end_soon, ())  # the disk may be what hangs, and the report needs it
     _give_up(hook)
-
-
-def _end_soon(hook: Hook) -> None:
-    time.sleep(_PATIENCE_SECONDS)
-    _end(hook)
 
 
 def _interrupt_late(hook: Hook, began: float) -> None:

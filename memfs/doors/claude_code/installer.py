@@ -150,7 +150,8 @@ def install(scope: InstallScope, project: Path, *, into_repository: bool = False
     command, *arguments = program(scope)
     options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
     groups = handler_groups(command, tuple(arguments), options)
-    return _changed(settings_of(scope, project), groups, dry)
+    file = settings_of(scope, project)
+    return (file.preview if dry else file.rewrite)(lambda values: with_hooks(values, groups))
 
 
 def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> SettingsChange:
@@ -159,11 +160,8 @@ def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> Setti
     Raises:
         what ``SettingsFile.rewrite`` raises.
     """
-    return _changed(settings_of(scope, project), {}, dry)
-
-
-def _changed(file: SettingsFile, groups: Groups, dry: bool) -> SettingsChange:
-    return (file.preview if dry else file.rewrite)(lambda values: with_hooks(values, groups))
+    file = settings_of(scope, project)
+    return (file.preview if dry else file.rewrite)(lambda values: with_hooks(values, {}))
 
 
 _TOPS = (MEMORY_FOLDER, ".git")

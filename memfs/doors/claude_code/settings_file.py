@@ -118,7 +118,12 @@ class SettingsFile:
     def _planned(self, data: bytes | None, place: Path, change: Change) -> tuple[bytes | None, SettingsChange]:
         after = self._after(data, change)
         if data is not None and after != data:
-            self._refuse_protected(place)
+            found = io.facts(place)
+            if found.st_uid != os.geteuid():
+                raise StorageReadOnly("it belongs to another user", path=str(self.path), hint="install as that user")
+            if not found.st_mode & stat.S_IWUSR:
+                hint = "make it writable, or add the hooks where it is made; --dry-run shows them"
+                raise StorageReadOnly("it is write-protected", path=str(self.path), hint=hint)
         return after, SettingsChange(path=self.path, before=data, after=after)
 
     def _after(self, data: bytes | None, change: Change) -> bytes | None:
@@ -146,14 +151,6 @@ class SettingsFile:
             hint = "make it a file of the project, or install with --user"
             raise PathEscape("a link leads out of the project", path=str(self.path), hint=hint)
         return real
-
-    def _refuse_protected(self, place: Path) -> None:
-        found = io.facts(place)
-        if found.st_uid != os.geteuid():
-            raise StorageReadOnly("it belongs to another user", path=str(self.path), hint="install as that user")
-        if not found.st_mode & stat.S_IWUSR:
-            hint = "make it writable, or add the hooks where it is made; --dry-run shows them"
-            raise StorageReadOnly("it is write-protected", path=str(self.path), hint=hint)
 
 
 def _values(data: bytes | None) -> Values:

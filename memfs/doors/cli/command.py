@@ -5,12 +5,13 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
 
+from memfs.dataclass import dataclass
 from memfs.doors.cli.declare import PARAMETERS, Parameter, click, read
 from memfs.doors.cli.output import Text, as_json, document, note, render, time_text
 from memfs.errors import MemfsError
@@ -57,6 +58,7 @@ class Unclear(Exception):
         self.message, self.hint = message, hint
 
 
+@dataclass(eq=False, repr=False)
 class VerbDeclaration:
     """A function that is a verb, with its arguments and options; see ``verb``.
 
@@ -64,27 +66,21 @@ class VerbDeclaration:
         command: what click makes of it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *,
-        text: Callable[..., Text] | None,
-        exit_code: Callable[..., int] | None,
-        key: str,
-        lands: bool,
-        json: bool,
-        offers: Mapping[str, str],
-    ) -> None:
-        self.name, self.function, self.offers = name, function, offers
-        self.text, self.exit_code, self.key, self.lands = text, exit_code, key, lands
-        self.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
-        self.parameters: list[Any] = function.__dict__.pop(PARAMETERS, [])[::-1]  # click's own among them
-        if json:
-            shown = Parameter(
-                "Option", "--json", "as_json", is_flag=True, help="Print JSON, for programs.", expose_value=not text
-            )
-            self.parameters.append(shown)
+    name: str
+    function: Callable[..., Any]
+    text: Callable[..., Text] | None
+    exit_code: Callable[..., int] | None
+    key: str
+    lands: bool
+    json: bool
+    offers: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self.in_workspace = self.function.__code__.co_varnames[:1] == ("workspace",)
+        self.parameters: list[Any] = self.function.__dict__.pop(PARAMETERS, [])[::-1]  # click's own among them
+        if self.json:
+            given = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not self.text}
+            self.parameters.append(Parameter("Option", "--json", "as_json", **given))
 
     @cached_property
     def command(self) -> VerbCommand:
@@ -200,8 +196,7 @@ def verb(
         offers: the types to choose from, which its help explains in a line each.
     """
 
-    how: dict[str, Any] = {"text": text, "exit_code": exit_code, "key": key, "lands": lands, "json": json}
-    return lambda function: VerbDeclaration(name, function, offers=offers, **how)
+    return lambda function: VerbDeclaration(name, function, text, exit_code, key, lands, json, offers)
 
 
 def options(*given: Callable[[Function], Function]) -> Callable[[Function], Function]:
@@ -311,15 +306,3 @@ def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
     offered = [name for name in OFFERED if name.startswith(incomplete)]
     return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]
-
-
-def complete_settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The names of settings that begin like this; of a value, those that its setting has to choose from."""
-    from memfs.settings import SPECS  # needed while completing only
-
-    known: Iterable[str] = SPECS
-    if parameter.name == "value":
-        spec = SPECS.get(ctx.params.get("key") or "")
-        switch = spec is not None and isinstance(spec.default, bool)
-        known = ("true", "false") if switch else spec.choices if spec is not None else ()
-    return [name for name in known if name.startswith(incomplete)]

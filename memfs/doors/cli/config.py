@@ -10,7 +10,7 @@ from memfs import trust
 from memfs.config import changed, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_settings, invocation, opened, remark, verb
+from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import refuse_overruled, write_setting
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
@@ -76,8 +76,8 @@ def _text(found: Configuration, all_: bool) -> Text:
 
 
 @verb("config", text=_text)
-@click.argument("key", required=False, metavar="[KEY]", shell_complete=complete_settings)
-@click.argument("value", required=False, metavar="[VALUE]", shell_complete=complete_settings)
+@click.argument("key", required=False, metavar="[KEY]")
+@click.argument("value", required=False, metavar="[VALUE]")
 @click.option("--list", "all_", is_flag=True, help="Show all settings, also those that have their default.")
 @click.option("--user", is_flag=True, help="Change your own file, which counts in all your workspaces.")
 @click.option("--unset", is_flag=True, help="Take the setting out of the file.")

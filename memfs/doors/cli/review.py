@@ -65,17 +65,11 @@ def review(revisions: str | None, strict: bool, template: str | None) -> Reviewe
 
         print_text(template_text(_TEMPLATES[template]).removesuffix("\n"))
         return None
-    from memfs.team.review_report import summary
-
-    report = _reviewed(revisions or "")
-    return ReviewedChange(report.failed(strict=strict), summary(report), report)
-
-
-def _reviewed(revisions: str) -> Report:
     from memfs.config import load  # as the next, not wanted for --help
     from memfs.settings import Settings
     from memfs.team.asof import Travel
     from memfs.team.review import Reviews
+    from memfs.team.review_report import summary
 
     asked = invocation()
     root, missing = _folder(asked.workspace)
@@ -86,10 +80,10 @@ def _reviewed(revisions: str) -> Report:
             raise
         settings = Settings()  # the file is what is reviewed: the report says what is wrong with it
     with _repository(root) as repository, closing(Travel(repository, settings)) as travel:
-        report = Reviews(repository, settings, travel).report(revisions)
+        report = Reviews(repository, settings, travel).report(revisions or "")
         if missing is not None and report.empty:
             raise missing
-        return report
+    return ReviewedChange(report.failed(strict=strict), summary(report), report)
 
 
 def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:

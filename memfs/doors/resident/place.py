@@ -27,25 +27,19 @@ LISTENS = b"\n\n"
 
 
 class ResidentFiles(NamedTuple):
-    """Where the resident of a workspace is found."""
+    """Where the resident of a workspace is found.
+
+    Attributes:
+        name: of its socket, in the folder.
+        hosts: what processes keep locked together that want it up.
+        lock: what it keeps locked while it lives; its process id is in it.
+    """
 
     folder: Path
     name: str
-
-    @property
-    def socket(self) -> Path:
-        """Its socket."""
-        return self.folder / self.name
-
-    @property
-    def hosts(self) -> Path:
-        """What processes keep locked together that want it up."""
-        return self.folder / f"{self.name}.hosts"
-
-    @property
-    def lock(self) -> Path:
-        """What it keeps locked while it lives; its process id is in it."""
-        return self.folder / f"{self.name}.lock"
+    socket: Path
+    hosts: Path
+    lock: Path
 
 
 def files_of(root: Path) -> ResidentFiles:
@@ -57,7 +51,8 @@ def files_of(root: Path) -> ResidentFiles:
     folder = socket_folder()
     if not folder:
         raise StorageIO("there is no folder for the socket", hint="set HOME or XDG_RUNTIME_DIR")
-    return ResidentFiles(Path(folder), socket_name(os.stat(root)))
+    place, name = Path(folder), socket_name(os.stat(root))
+    return ResidentFiles(place, name, place / name, place / f"{name}.hosts", place / f"{name}.lock")
 
 
 def resident_of(root: Path) -> int:

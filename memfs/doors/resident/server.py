@@ -120,22 +120,6 @@ class _Spare(NamedTuple):
     line: socket.socket
     heard: tuple[bytes, ...]
 
-    def takes(self, link: socket.socket) -> bool:
-        """Let it have a client; false where it is not ready."""
-        try:
-            if not self.line.recv(1, socket.MSG_DONTWAIT):
-                return False
-            socket.send_fds(self.line, [b"1"], [link.fileno()])
-        except OSError:
-            return False
-        return True
-
-    def end(self) -> None:
-        """End it: it has no command yet."""
-        self.line.close()
-        with suppress(ProcessLookupError):
-            os.kill(self.process, signal.SIGKILL)
-
 
 class Resident:
     """The resident of the workspace at one root, from its socket to its children."""
@@ -162,7 +146,15 @@ class Resident:
     def serve(self, files: ResidentFiles) -> None:
         """Answer until no one has asked for long, somebody ends it, or what it depends on has changed."""
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        with self._signals(wake), ExitStack() as opened:
+
+        def end(*_: object) -> None:
+            self._ending = True
+
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(one, end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with ExitStack() as opened:
             self._tending = self._forked(partial(upkeep.index, self.root))
             while self._tending and not self._ending:
                 select.select([woken], [], [])
@@ -174,7 +166,12 @@ class Resident:
                 self._open(opened)
             with _listening(files) as listener:
                 self._answer(listener, files, opened, woken)
-        self._finish()
+        # until no process looks after the memory any more: who ended the resident may take the workspace away
+        self._drop_spare()
+        self._end_now(self._learning)  # no one waits as long as that takes, and the next one continues it
+        if self._tending:
+            with suppress(ChildProcessError):
+                os.waitpid(self._tending, 0)
 
     def _answer(self, listener: socket.socket, files: ResidentFiles, opened: ExitStack, woken: int) -> None:
         own = os.stat(files.socket)
@@ -220,31 +217,12 @@ class Resident:
                 announced = time.monotonic()
                 self._presence.say("")
 
-    def _finish(self) -> None:
-        """Wait until no process looks after the memory any more: who ended the resident may take the workspace away."""
-        self._drop_spare()
-        self._end_now(self._learning)  # no one waits as long as that takes, and the next one continues it
-        if self._tending:
-            with suppress(ChildProcessError):
-                os.waitpid(self._tending, 0)
-
     @staticmethod
     def _end_now(child: int) -> None:
         if child:
             with suppress(ChildProcessError, ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-
-    @contextmanager
-    def _signals(self, wake: int) -> Iterator[None]:
-        def end(*_: object) -> None:
-            self._ending = True
-
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(one, end)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        yield
 
     def _reap(self, woken: int) -> None:
         with suppress(BlockingIOError):
@@ -407,7 +385,9 @@ class Resident:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
         with link:
-            if not _is_ours(link) or answer.has_gone(link) or len(self._children) >= _MOST_CHILDREN:
+            _, *theirs = _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+            is_ours = theirs == [os.getuid(), os.getgid()]  # a process of this user, in the same group
+            if not is_ours or answer.has_gone(link) or len(self._children) >= _MOST_CHILDREN:
                 return False
             workspace = self._follow(opened)
             if workspace is not None:
@@ -444,9 +424,15 @@ class Resident:
         return answer.answer(socket.socket(fileno=given[0]), workspace, self._identity) if given else 0
 
     def _hand_over(self, link: socket.socket) -> bool:
-        """Let the child that waits, which knows all that this process knows, have a client."""
+        """Let the child that waits, which knows all that we know, have a client; false where none is ready."""
         spare = self._spare
-        if spare is None or not spare.takes(link):
+        if spare is None:
+            return False
+        try:
+            if not spare.line.recv(1, socket.MSG_DONTWAIT):
+                return False
+            socket.send_fds(spare.line, [b"1"], [link.fileno()])
+        except OSError:
             return False
         self._spare, self._wants_spare = None, True
         spare.line.close()
@@ -455,7 +441,9 @@ class Resident:
 
     def _drop_spare(self) -> None:
         if self._spare is not None:
-            self._spare.end()
+            self._spare.line.close()
+            with suppress(ProcessLookupError):
+                os.kill(self._spare.process, signal.SIGKILL)  # it has no command yet
             self._spare, self._wants_spare = None, True
 
 
@@ -464,12 +452,6 @@ def _compact() -> None:
     gc.collect()
     gc.freeze()
     io.give_memory_back()
-
-
-def _is_ours(link: socket.socket) -> bool:
-    """Whether the other end is a process of this user, in the same group."""
-    _, user, group = _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return (user, group) == (os.getuid(), os.getgid())
 
 
 def _configuration(root: Path) -> dict[Path, tuple[int, ...]]:
