@@ -12,33 +12,24 @@ from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, HookHost
 from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.private import NAME
+from memfs.sessions import spool
 from memfs.sessions.respond import Responder, announce
-from memfs.sessions.spool import (
-    PRE_TOOL,
-    PROMPT,
-    SESSION_START,
-    SUBAGENT_START,
-    SessionEvent,
-    SessionLocation,
-    left_behind,
-    noted_sessions,
-)
 from memfs.startup import Any, json
 from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace
 
 Complain = Callable[[str], None]
 _RESPONSES: Mapping[str, Callable[[Responder], str]] = {
-    SESSION_START: Responder.at_start,
-    PROMPT: Responder.at_prompt,
-    PRE_TOOL: Responder.before_tool,
-    SUBAGENT_START: Responder.at_subagent,
+    spool.SESSION_START: Responder.at_start,
+    spool.PROMPT: Responder.at_prompt,
+    spool.PRE_TOOL: Responder.before_tool,
+    spool.SUBAGENT_START: Responder.at_subagent,
 }
 
 
 def answer(
-    event: SessionEvent,
-    place: SessionLocation,
+    event: spool.SessionEvent,
+    place: spool.SessionLocation,
     say: Callable[[str], None],
     complain: Complain,
     settings: Mapping[str, Any],
@@ -60,7 +51,7 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
-    starts = event.name == SESSION_START
+    starts = event.name == spool.SESSION_START
     if starts:
         announce(event, place)
     hosted = host is not None and place.memory == host.root
@@ -69,7 +60,7 @@ def answer(
         return False
     begin = host.open if host is not None else open_workspace
     # what was said before the session is part of its beginning
-    drains = event.name in DRAINS and (not starts or left_behind(place.state, event.session))
+    drains = event.name in DRAINS and (not starts or spool.left_behind(place.state, event.session))
     if drains and place.private and place.memory is not None:
         try:
             _drain(event, place, complain, settings, learned=False)
@@ -93,7 +84,7 @@ def answer(
     return False
 
 
-def learn(place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
+def learn(place: spool.SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
     """Learn from what is new, for a moment.
 
     Raises:
@@ -105,7 +96,7 @@ def learn(place: SessionLocation, complain: Complain, settings: Mapping[str, Any
 
 
 def _opened(
-    place: SessionLocation, complain: Complain, settings: Mapping[str, Any], begin: Callable[..., Workspace]
+    place: spool.SessionLocation, complain: Complain, settings: Mapping[str, Any], begin: Callable[..., Workspace]
 ) -> Workspace:
     """The workspace that answers. Where the repository's memory cannot be opened, the private one answers alone."""
     if not place.private or place.memory is None:
@@ -118,7 +109,7 @@ def _opened(
         return begin(place.root, watch=False, settings=dict(settings), one_shot=True)
 
 
-def output(event: SessionEvent, text: str) -> str:
+def output(event: spool.SessionEvent, text: str) -> str:
     """A context as the JSON that Claude Code takes, in which nothing decides or blocks anything; "" for none."""
     if not text:
         return ""
@@ -140,7 +131,12 @@ def command() -> str:
 
 
 def _drain(
-    event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any], *, learned: bool
+    event: spool.SessionEvent,
+    place: spool.SessionLocation,
+    complain: Complain,
+    settings: Mapping[str, Any],
+    *,
+    learned: bool,
 ) -> None:
     """Turn what waits into memories, in private memory, which is opened only where something waits.
 
@@ -148,7 +144,7 @@ def _drain(
         learned: whether it also learns from them.
     """
     spooled = place.state / append_log.FOLDER
-    if not append_log.waiting(spooled) and not noted_sessions(spooled):
+    if not append_log.waiting(spooled) and not spool.noted_sessions(spooled):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)
@@ -157,11 +153,13 @@ def _drain(
         workspace.sources.triggers.count()
 
 
-def _drain_in(workspace: Workspace, event: SessionEvent, place: SessionLocation, complain: Complain) -> None:
+def _drain_in(
+    workspace: Workspace, event: spool.SessionEvent, place: spool.SessionLocation, complain: Complain
+) -> None:
     """Turn what waits into memories: of every session at a start, else of this one, and of others if there is time."""
     from memfs.sessions.store import Drain
 
-    session = None if event.name == SESSION_START else event.session
+    session = None if event.name == spool.SESSION_START else event.session
     try:
         seconds = DRAINS[event.name]
         done = Drain(workspace, place.folder).run(session, seconds=seconds, others=True)

@@ -21,63 +21,49 @@ from memfs.dataclass import NamedTuple, replace
 from memfs.doors.cli.output import secure
 from memfs.doors.resident.client import switched_off
 from memfs.errors import MemfsError
-from memfs.sessions.spool import (
-    LARGEST_INPUT,
-    PRE_COMPACT,
-    PRE_TOOL,
-    PROMPT,
-    SESSION_END,
-    SESSION_START,
-    STOP,
-    SUBAGENT_START,
-    SUBAGENT_STOP,
-    TASK_DONE,
-    TOOL_DONE,
-    TOOL_FAILED,
-    SessionEvent,
-    Spool,
-    canonical_name,
-    note_error,
-    parse,
-)
+from memfs.sessions import spool
 from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memfs.sessions.spool import SessionLocation
     from memfs.workspace import Workspace
 
 
 LIMITS: Mapping[str, float] = {
-    SESSION_START: 6.0,
-    PROMPT: 2.0,
-    PRE_TOOL: 1.5,
-    TOOL_DONE: 1.0,
-    TOOL_FAILED: 1.0,
-    TASK_DONE: 1.0,
-    PRE_COMPACT: 10.0,
-    STOP: 15.0,
-    SUBAGENT_START: 2.0,
-    SUBAGENT_STOP: 30.0,
-    SESSION_END: 1.0,
+    spool.SESSION_START: 6.0,
+    spool.PROMPT: 2.0,
+    spool.PRE_TOOL: 1.5,
+    spool.TOOL_DONE: 1.0,
+    spool.TOOL_FAILED: 1.0,
+    spool.TASK_DONE: 1.0,
+    spool.PRE_COMPACT: 10.0,
+    spool.STOP: 15.0,
+    spool.SUBAGENT_START: 2.0,
+    spool.SUBAGENT_STOP: 30.0,
+    spool.SESSION_END: 1.0,
 }
 """Seconds after which a hook ends, done or not; an agent's program waits longer than that."""
 UNKNOWN_LIMIT = 1.0
 MAKING_LIMIT = 4.5
 """The least seconds of an event for which private memory must be made first, once for each project."""
-MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
+MAKES_NONE = frozenset({spool.PRE_TOOL, spool.SUBAGENT_START, spool.SESSION_END})
 """Events for which none is made where there is no memory at all: they have nothing to say or to end."""
-DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
+DRAINS: Mapping[str, float] = {
+    spool.SESSION_START: 0.5,
+    spool.PRE_COMPACT: 2.5,
+    spool.STOP: 2.5,
+    spool.SUBAGENT_STOP: 20.0,
+}
 """The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
 What is left then, the next ones take."""
 LEARNING_SECONDS = 1.0
 """How long a session's start learns from what is new: a person waits."""
-ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
+ONLY_ANSWERED = frozenset({spool.PRE_TOOL, spool.SUBAGENT_START})
 """Events that are answered and not kept: what they report, the event after them reports again."""
-LEFT = frozenset({SESSION_END, *DRAINS})
+LEFT = frozenset({spool.SESSION_END, *DRAINS})
 """Events after which a resident process, where one answers them, makes memories of what still waits, and learns."""
-OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
+OPENS = frozenset({spool.PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 
 
@@ -132,10 +118,10 @@ class Hook:
             settings: values that win over the workspace's.
             host: what answers it, where that is not this process alone.
         """
-        self.name = canonical_name(name) if name else ""
+        self.name = spool.canonical_name(name) if name else ""
         self._folder, self._into, self._settings = folder, into, settings
         self._say, self._complain, self.host = say, complain, host
-        self._place: SessionLocation | None = None
+        self._place: spool.SessionLocation | None = None
         self.memory: Path | None = None
         self._least = 0.0
         self.left = False
@@ -174,16 +160,14 @@ class Hook:
         line = shown_line(" ".join(sentence.split()))[:500]
         self._complain(f"memfs hook {event}: {line}" if event else f"memfs hook: {line}")
         if self._place is not None:
-            note_error(self._place.state, event or "an unnamed event", line)
+            spool.note_error(self._place.state, event or "an unnamed event", line)
 
     def _run(self, data: bytes) -> None:
-        from memfs.sessions.spool import agent_location, known_place
-
         try:
             event = self._event(data)
         except MemfsError:
             with suppress(MemfsError):  # to write down that an input cannot be read; nothing is made for that
-                self._place = known_place(agent_location(folder=self._folder), self._into)
+                self._place = spool.known_place(spool.agent_location(folder=self._folder), self._into)
             raise
         if event is None or event.name not in LIMITS:
             return
@@ -191,11 +175,11 @@ class Hook:
         self._place = place = self._place_for(event)
         if place is None:
             return
-        if event.name in (SESSION_START, PROMPT) and place.memory is not None:
+        if event.name in (spool.SESSION_START, spool.PROMPT) and place.memory is not None:
             self.memory = place.memory
         if event.name not in ONLY_ANSWERED:
             try:
-                Spool(place.state).append(event)
+                spool.Spool(place.state).append(event)
             except MemfsError as error:  # it is answered all the same
                 self.report(f"this event is not remembered: {error}")
             if self.host is not None:
@@ -206,32 +190,30 @@ class Hook:
 
             self.left |= answer(event, place, self._say, self.report, self._settings, self.host)
 
-    def _place_for(self, event: SessionEvent) -> SessionLocation | None:
+    def _place_for(self, event: spool.SessionEvent) -> spool.SessionLocation | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
-        from memfs.sessions.spool import agent_location, known_place, make_place
-
-        found = agent_location(event.cwd, folder=self._folder)
-        place = known_place(found, self._into)
+        found = spool.agent_location(event.cwd, folder=self._folder)
+        place = spool.known_place(found, self._into)
         if place is not None and (event.name not in DRAINS or not place.private):
             return place
         if place is None:
             if event.name in MAKES_NONE and found.memory is None:
                 return None
             self._least = MAKING_LIMIT
-        return make_place(found, place)
+        return spool.make_place(found, place)
 
-    def _event(self, data: bytes) -> SessionEvent | None:
+    def _event(self, data: bytes) -> spool.SessionEvent | None:
         """What the input says; the event that the command line names counts where the input names none we know."""
         if not data.strip():
             if self.name in LIMITS:
                 self.report("nothing came on standard input")
             return None
         try:
-            event = parse(data)
+            event = spool.parse(data)
         except MemfsError:
             if not self.name:
                 raise
-            event = parse(data, self.name)
+            event = spool.parse(data, self.name)
         known = event.name in LIMITS or self.name not in LIMITS
         return event if known else replace(event, name=self.name)
 
@@ -329,7 +311,7 @@ def _read(deadline: float) -> bytes:
         if os.isatty(0):
             _remark("memfs hook: an agent's program calls this, with an event as JSON on standard input")
             return b""
-        while len(data) <= LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
+        while len(data) <= spool.LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
             piece = os.read(0, _PIECE) if select.select([0], [], [], left)[0] else b""
             if not piece:
                 break

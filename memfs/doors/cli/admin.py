@@ -13,29 +13,10 @@ from memfs import trust as workspace_trust
 from memfs.admin import store_builder
 from memfs.admin.store_builder import EDITOR_FOLDER
 from memfs.dataclass import dataclass, field
+from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
-from memfs.doors.cli.output import (
-    OMIT,
-    TEXT_ONLY,
-    Note,
-    Text,
-    clean,
-    count,
-    document,
-    listed,
-    merge,
-    note,
-    print_json,
-    print_raw,
-    problems_note,
-    progress,
-    render,
-    size,
-    somebody_types,
-    styled,
-)
 from memfs.doors.cli.parser import Actions
 from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
@@ -73,9 +54,9 @@ class GcReport:
     backed_up: bool = False
 
 
-def _gc_text(report: GcReport) -> Text:
+def _gc_text(report: GcReport) -> output.Text:
     for step in report.steps:
-        yield f"{size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
+        yield f"{output.size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
     if not report.steps:
         yield "Nothing to clean up"
     if report.backed_up:
@@ -113,10 +94,10 @@ def gc(workspace: Workspace) -> GcReport:
 
 
 # -- cut ----------------------------------------------------------------------------------------------------------
-def _cut_text(plan: CutPlan) -> Text:
+def _cut_text(plan: CutPlan) -> output.Text:
     if plan.refused and not plan.commit:
         return (f"Nothing is cut: {plan.refused}",)
-    return document(plan) if plan.commit or plan.ended else (f"No history before {plan.before.date()}",)
+    return output.document(plan) if plan.commit or plan.ended else (f"No history before {plan.before.date()}",)
 
 
 @verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
@@ -147,7 +128,7 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
             if dry_run or not plan.commit:
                 return plan
             if not plan.refused and not yes:
-                confirm_rewrite("Cut it?", document(plan))
+                confirm_rewrite("Cut it?", output.document(plan))
         if export is None:
             raise EraseRefused(
                 "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
@@ -170,12 +151,12 @@ class IndexReport:
     items: int
     engine: str
     seconds: float
-    state_documents: int | None = field(default=None, metadata=OMIT)
+    state_documents: int | None = field(default=None, metadata=output.OMIT)
 
 
-def _indexed_text(done: IndexReport) -> Text:
-    states = f" and {count(done.state_documents, 'state document')}" if done.state_documents else ""
-    yield f"Indexed {count(done.items, 'item')}{states} for {done.engine} in {done.seconds:.1f} s"
+def _indexed_text(done: IndexReport) -> output.Text:
+    states = f" and {output.count(done.state_documents, 'state document')}" if done.state_documents else ""
+    yield f"Indexed {output.count(done.items, 'item')}{states} for {done.engine} in {done.seconds:.1f} s"
 
 
 @verb("reindex", text=_indexed_text)
@@ -188,10 +169,10 @@ def reindex(workspace: Workspace) -> IndexReport:
     from memfs.admin.store_builder import has_states
 
     began = time.monotonic()
-    with progress("Indexing") as step:
+    with output.progress("Indexing") as step:
         items = workspace.store.reindex(progress=step)
     states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
-    remark(problems_note(len(workspace.store.problems())))
+    remark(output.problems_note(len(workspace.store.problems())))
     return IndexReport(items, workspace.settings.index.engine, round(time.monotonic() - began, 3), states)
 
 
@@ -210,8 +191,8 @@ class Erasure:
     """
 
     id: str
-    plan: ErasePlan = field(metadata=merge(_PLAN))
-    done: EraseResult | None = field(metadata=merge("head backups_left proof"))
+    plan: ErasePlan = field(metadata=output.merge(_PLAN))
+    done: EraseResult | None = field(metadata=output.merge("head backups_left proof"))
 
 
 def _erase_code(erasure: Erasure) -> bool:
@@ -220,22 +201,23 @@ def _erase_code(erasure: Erasure) -> bool:
     return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
 
 
-def _erase_text(erasure: Erasure, dry_run: bool) -> Text:
+def _erase_text(erasure: Erasure, dry_run: bool) -> output.Text:
     plan, done = erasure.plan, erasure.done
     proof = ""
     if done is not None and not done.proof.hits:
-        proof = f"; no trace in {count(done.proof.objects, 'object')} of git and {count(done.proof.files, 'file')}"
-    versions, commits = count(plan.versions, "version"), count(plan.commits, "commit")
+        objects, files = output.count(done.proof.objects, "object"), output.count(done.proof.files, "file")
+        proof = f"; no trace in {objects} of git and {files}"
+    versions, commits = output.count(plan.versions, "version"), output.count(plan.commits, "commit")
     yield f"{'Would erase' if done is None else 'Erased'} {erasure.id}: {versions}, from {commits}{proof}"
-    yield from listed("goes " if done is None else "gone ", [*plan.paths, *plan.copies])
-    yield from listed("stays", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
-    yield from listed("left ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
-    yield from listed("not reached:", plan.unreachable)
+    yield from output.listed("goes " if done is None else "gone ", [*plan.paths, *plan.copies])
+    yield from output.listed("stays", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
+    yield from output.listed("left ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
+    yield from output.listed("not reached:", plan.unreachable)
     if done is None:
-        yield from listed("backup from before:", map(str, plan.backups))
+        yield from output.listed("backup from before:", map(str, plan.backups))
         shared = ["others may rely on this history: it takes --rewrite-shared-history"] * plan.shared
         refused, unchanged = [plan.refused] * bool(plan.refused), ["a dry run: nothing was changed"] * dry_run
-        yield from map(Note, (*refused, *shared, *unchanged))
+        yield from map(output.Note, (*refused, *shared, *unchanged))
 
 
 @verb("erase", text=_erase_text, exit_code=_erase_code)
@@ -282,11 +264,11 @@ class PruneReport:
         revision: the commit; null where nothing changed or it waits.
     """
 
-    away: PruneResult = field(metadata=merge("pruned=items action"))
+    away: PruneResult = field(metadata=output.merge("pruned=items action"))
     revision: str | None = None
 
 
-@verb("prune", text=lambda report: document(report) if report.away.items else ())
+@verb("prune", text=lambda report: output.document(report) if report.away.items else ())
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
@@ -309,7 +291,7 @@ def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
 
 
 # -- archive run --------------------------------------------------------------------------------------------------
-@verb("run", text=document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
+@verb("run", text=output.document, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Instead of active_days.")
 def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> RetentionResult:
@@ -328,7 +310,7 @@ def _archive_run(workspace: Workspace, dry_run: bool, days: int | None) -> Reten
 
 
 # -- archive list -------------------------------------------------------------------------------------------------
-@verb("list", text=lambda rows: document(rows) if rows else ("No archives yet",), key="archives")
+@verb("list", text=lambda rows: output.document(rows) if rows else ("No archives yet",), key="archives")
 @as_of
 def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
     """List the archives with their iterations and sizes.
@@ -341,7 +323,7 @@ def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]
 
 
 # -- archive unpack -----------------------------------------------------------------------------------------------
-@verb("unpack", text=document, key="unpacked")
+@verb("unpack", text=output.document, key="unpacked")
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
 def _archive_unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult, ...]:
     """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays.
@@ -382,13 +364,13 @@ class TrustReport:
     changed: bool
     enables: tuple[PluginTrust, ...]
     other_owners: tuple[int, ...]
-    lines: tuple[str, ...] = field(metadata=TEXT_ONLY)
+    lines: tuple[str, ...] = field(metadata=output.TEXT_ONLY)
 
 
 def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
     for want in enables:
         place = f"{want.file}:{want.line}" if want.line else want.file
-        yield f"{styled(place, bold=True)}: {want.key} = {want.value!r}"
+        yield f"{output.styled(place, bold=True)}: {want.key} = {want.value!r}"
     for owner in owners:
         import pwd  # wanted only where a repository is somebody else's
 
@@ -434,11 +416,11 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
         lines = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
     else:
         if not (yes or invocation().json):
-            render(None, wants, json=False)
+            output.render(None, wants, json=False)
         if not yes:
             _ask(root)
         standing, changed = workspace_trust.grant(root, standing.wants), True
-        lines = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {root}")
+        lines = (*(wants if yes else ()), f"{output.styled('Trusted', fg='green')} {root}")
     return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, lines)
 
 
@@ -458,9 +440,9 @@ def _ask(root: Path) -> None:
     Raises:
         MemfsError: the answer is no, or there is no one to ask.
     """
-    if not somebody_types():
+    if not output.somebody_types():
         raise MemfsError("nothing was trusted: there is no one to ask", path=str(root), hint="say so with --yes")
-    if not click.confirm(f"Trust {clean(str(root))}?", err=True):
+    if not click.confirm(f"Trust {output.clean(str(root))}?", err=True):
         raise MemfsError("nothing was trusted")
 
 
@@ -478,7 +460,7 @@ class SchemaExport:
     files: tuple[str, ...]
 
 
-@verb("schema", text=lambda done: (f"Wrote {count(len(done.files), 'file')} into {done.folder}",))
+@verb("schema", text=lambda done: (f"Wrote {output.count(len(done.files), 'file')} into {done.folder}",))
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
 def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
@@ -501,7 +483,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
 _CURRENT = ("The files already have the current version of the format",)
 
 
-@verb("migrate", text=lambda done: document(done) if done.changed else _CURRENT)
+@verb("migrate", text=lambda done: output.document(done) if done.changed else _CURRENT)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def migrate(workspace: Workspace, dry_run: bool) -> store_builder.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.
@@ -538,12 +520,12 @@ def watch(as_json: bool) -> None:
         found = {name: list(getattr(noticed.refreshed, name)) for name in ("added", "changed", "removed")}
         try:
             if as_json:
-                print_json({"reason": noticed.reason, **found, "error": noticed.error}, indent=None)
+                output.print_json({"reason": noticed.reason, **found, "error": noticed.error}, indent=None)
                 return
             for name, path in ((name, path) for name, paths in found.items() for path in paths):
-                print_raw(f"{styled(f'{name:<8}', dim=True)} {path}")
+                output.print_raw(f"{output.styled(f'{name:<8}', dim=True)} {path}")
             if noticed.error:
-                note(noticed.error)
+                output.note(noticed.error)
         except BrokenPipeError:  # we are on the watcher's thread: let the command's own end
             ended.set()
 
@@ -558,7 +540,7 @@ def watch(as_json: bool) -> None:
             )
 
         workspace.store.watch_with(watcher, at_once=True)
-        note(f"watching {workspace.root}; Ctrl-C ends it")
+        output.note(f"watching {workspace.root}; Ctrl-C ends it")
         with hosted(workspace.root, settings.resident.use):
             ended.wait()
     raise BrokenPipeError

@@ -7,23 +7,10 @@ from itertools import islice
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
+from memfs.doors.cli import output
 from memfs.doors.cli.command import complete_ids, invocation, opened, options, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import as_of, filters, pair, past_at, query, spoken
-from memfs.doors.cli.output import (
-    OMIT,
-    Block,
-    Text,
-    clean,
-    count,
-    day,
-    merge,
-    one_line,
-    partial_note,
-    problems_note,
-    styled,
-    width,
-)
 from memfs.format.text import shortlist
 from memfs.model.ids import of_mount
 from memfs.model.kinds import CONVENTION
@@ -78,18 +65,18 @@ class FoundItem:
         reasons: the factors that made the score, where they were asked for.
     """
 
-    item: MemoryItem = field(metadata=merge("id type title timestamp path tags trust status?"))
+    item: MemoryItem = field(metadata=output.merge("id type title timestamp path tags trust status?"))
     content: str
     score: float
-    relevance: int | None = field(default=None, metadata=OMIT)
-    mount: str = field(default="", metadata=OMIT)
-    stale: bool = field(default=False, metadata=OMIT)
-    passage: HitPassage | None = field(default=None, metadata=OMIT)
-    shortened: bool = field(default=False, metadata=OMIT)
-    conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
-    contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
-    earlier: tuple[EarlierVersion, ...] = field(default=(), metadata=OMIT)
-    reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
+    relevance: int | None = field(default=None, metadata=output.OMIT)
+    mount: str = field(default="", metadata=output.OMIT)
+    stale: bool = field(default=False, metadata=output.OMIT)
+    passage: HitPassage | None = field(default=None, metadata=output.OMIT)
+    shortened: bool = field(default=False, metadata=output.OMIT)
+    conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=output.OMIT)
+    contradicts: tuple[str, ...] = field(default=(), metadata=output.OMIT)
+    earlier: tuple[EarlierVersion, ...] = field(default=(), metadata=output.OMIT)
+    reasons: Mapping[str, float] = field(default_factory=dict, metadata=output.OMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +95,18 @@ class FoundItems:
     query: str
     hits: tuple[FoundItem, ...]
     answer: Recall = field(
-        metadata=merge("partial more nothing_fits? tokens duplicates cut without_room? absent anchor? semantic fresh")
+        metadata=output.merge(
+            "partial more nothing_fits? tokens duplicates cut without_room? absent anchor? semantic fresh"
+        )
     )
     hint: str = ""
-    fenced: str | None = field(default=None, metadata=OMIT)
-    filtered: tuple[str, ...] = field(default=(), metadata=OMIT)
+    fenced: str | None = field(default=None, metadata=output.OMIT)
+    filtered: tuple[str, ...] = field(default=(), metadata=output.OMIT)
 
 
-def _text(found: FoundItems) -> Text:
+def _text(found: FoundItems) -> output.Text:
     if found.fenced is not None and found.hits:
-        yield Block(found.fenced)
+        yield output.Block(found.fenced)
         return
     for number, hit in enumerate(found.hits):
         if number:
@@ -125,9 +114,9 @@ def _text(found: FoundItems) -> Text:
         yield from _hit_text(hit)
 
 
-def _hit_text(hit: FoundItem) -> Text:
+def _hit_text(hit: FoundItem) -> output.Text:
     item = hit.item
-    facts = [item.type, day(item), *([f"relevance {hit.relevance}"] if hit.relevance else [])]
+    facts = [item.type, output.day(item), *([f"relevance {hit.relevance}"] if hit.relevance else [])]
     if item.trust in _UNVOUCHED:
         facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
     if item.status in OVER or item.type == CONVENTION:
@@ -138,30 +127,30 @@ def _hit_text(hit: FoundItem) -> Text:
         which = f"line {found.line}" if found.line == found.last_line else f"lines {found.line} to {found.last_line}"
         line_count = item.content.rstrip().count("\n") + 1
         facts.append(f"{which} of {line_count:,}")
-    yield f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}"
+    yield f"{output.styled(item.id, fg='green', bold=True)}  {output.styled('  '.join(facts), dim=True)}"
     if item.title:
-        yield f"  {styled(one_line(item.title, width() - 2), bold=True)}"
+        yield f"  {output.styled(output.one_line(item.title, output.width() - 2), bold=True)}"
     yield from (f"  {line}" for line in _lines(item.content, found))
-    yield f"  {styled(item.path, dim=True)}"
+    yield f"  {output.styled(item.path, dim=True)}"
     if hit.stale:
-        yield f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}"
+        yield f"  {output.styled('the file is invalid at present; this is its last good version', fg='yellow')}"
     if left := unresolved_note(item):
-        yield f"  {styled(left, fg='yellow')}"
+        yield f"  {output.styled(left, fg='yellow')}"
     if hit.contradicts:
-        yield f"  {styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
+        yield f"  {output.styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
     for one in hit.earlier:
-        yield f"  {styled(one_line(f'earlier: {one}', width() - 2), dim=True)}"
+        yield f"  {output.styled(output.one_line(f'earlier: {one}', output.width() - 2), dim=True)}"
     if hit.reasons:
         yield _because(hit.score, hit.reasons)
 
 
 def _because(score: float, reasons: Mapping[str, float]) -> str:
     factors = "  ".join(f"{name} {value:.3g}" for name, value in reasons.items())
-    return f"  {styled('because', dim=True)} score {score:.3g} from {factors}"
+    return f"  {output.styled('because', dim=True)} score {score:.3g} from {factors}"
 
 
-def _why_not_text(result: WhyNot) -> Text:
-    yield f"{styled(result.id, fg='green', bold=True)}  {result.explanation}"
+def _why_not_text(result: WhyNot) -> output.Text:
+    yield f"{output.styled(result.id, fg='green', bold=True)}  {result.explanation}"
     if result.score is not None:
         yield _because(result.score, result.reasons)
     if result.needed is not None and result.score is not None and result.reason != "hit":
@@ -169,9 +158,9 @@ def _why_not_text(result: WhyNot) -> Text:
     lacking = result.lacking if result.shared else ()  # else the explanation has named them all
     for heading, words in (("it has", result.shared), ("it lacks", lacking)):
         if words:
-            yield f"  {heading} {one_line(', '.join(words), 100)}"
+            yield f"  {heading} {output.one_line(', '.join(words), 100)}"
     if result.passage is not None:
-        yield f"  its best passage: {one_line(result.passage.text, 100)}"
+        yield f"  its best passage: {output.one_line(result.passage.text, 100)}"
     for note in result.notes:
         yield f"  {note}"
 
@@ -188,12 +177,12 @@ def _lines(content: str, found: HitPassage | None) -> list[str]:
 
 def _first_lines(text: str, most: int) -> list[str]:
     """A text in at most ``most`` lines: the last one ends in ``…`` where there would be more."""
-    room = max((width() or 100) - 2, 30)
+    room = max((output.width() or 100) - 2, 30)
     lines: list[str] = []
     for paragraph in text.lstrip().splitlines():
-        lines += islice(_wrapped(clean(paragraph.replace("\t", " ")).rstrip(), room), most + 1)
+        lines += islice(_wrapped(output.clean(paragraph.replace("\t", " ")).rstrip(), room), most + 1)
         if len(lines) > most:
-            return [*lines[: most - 1], one_line(lines[most - 1], room - 2).rstrip("…") + " …"]
+            return [*lines[: most - 1], output.one_line(lines[most - 1], room - 2).rstrip("…") + " …"]
     return lines
 
 
@@ -215,7 +204,7 @@ def _limits(answer: Recall) -> Iterator[str]:
     if answer.nothing_fits and answer.hits:
         yield "perhaps nothing fits: no hit has much of what was asked"
     if answer.more:
-        yield f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more"
+        yield f"the {'best' if asked else 'newest'} {output.count(len(answer.hits), 'hit')}; --limit shows more"
     if not answer.hits and not answer.cut:
         yield f"nothing found for {answer.query.text!r}" if asked else "nothing found"
     if answer.duplicates:
@@ -266,10 +255,8 @@ def recall(
         past = past_at(workspace, as_of)
         asked = _query(workspace, text, limit, chosen, past)
         if why_not is not None:
-            from memfs.doors.cli.output import render
-
             result = workspace.why_not(why_not, asked, to_agents=fenced, own=own, past=past)
-            render(result, _why_not_text(result), json=invocation().json)
+            output.render(result, _why_not_text(result), json=invocation().json)
             return None
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
@@ -289,7 +276,7 @@ def recall(
         for problem in left_out:
             remark(problem.message + (f"; {problem.hint}" if problem.hint else ""))
         partial = answer.partial and (unread or not (answer.cut or left_out))
-        remark(partial_note(unread) if partial else problems_note(len(store.problems())))
+        remark(output.partial_note(unread) if partial else output.problems_note(len(store.problems())))
         quoted = fence(answer.hits) if fenced else None
         if explain and (anchor := answer.anchor) is not None:
             remark(f"the times count from {anchor.day}: {anchor.id} tells of '{anchor.event}'")

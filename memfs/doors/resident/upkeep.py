@@ -20,21 +20,8 @@ from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import append_log
 from memfs.model import MemoryItem, Query
 from memfs.recall.cues import TrivialFilter
+from memfs.sessions import spool
 from memfs.sessions.extract import extract_memories
-from memfs.sessions.spool import (
-    PROMPT,
-    STOP,
-    TOOL_DONE,
-    TOOL_FAILED,
-    PendingEvent,
-    SessionEvent,
-    SessionLocation,
-    SessionNotes,
-    agent_location,
-    known_place,
-    note_error,
-    noted_sessions,
-)
 from memfs.sessions.store import Drain
 from memfs.startup import compile_all
 from memfs.store.access_log import not_handed_out
@@ -85,9 +72,9 @@ def learn(workspace: Workspace) -> bool:
     os.nice(_NICE)
     workspace.store.resume()
     root = workspace.root
-    left = _drain(workspace, SessionLocation.within(root, workspace.repository.state))
+    left = _drain(workspace, spool.SessionLocation.within(root, workspace.repository.state))
     with suppress(MemfsError):
-        place = known_place(agent_location(folder=str(root)))
+        place = spool.known_place(spool.agent_location(folder=str(root)))
         if place is not None and _has_events(place):
             with open_workspace(place.root, watch=False, one_shot=True) as own:
                 left |= _drain(own, place)
@@ -107,17 +94,17 @@ def report(workspace: Workspace | None, error: Exception) -> None:
     if workspace is None:
         sys.stderr.write(f"memfs serve: {sentence}\n")
     elif not isinstance(error, LockTimeout):
-        note_error(workspace.repository.state, _WHO, sentence)
+        spool.note_error(workspace.repository.state, _WHO, sentence)
 
 
-def _has_events(place: SessionLocation) -> bool:
+def _has_events(place: spool.SessionLocation) -> bool:
     folder = place.state / append_log.FOLDER
-    return bool(append_log.waiting(folder) or noted_sessions(folder))
+    return bool(append_log.waiting(folder) or spool.noted_sessions(folder))
 
 
-def _drain(workspace: Workspace, place: SessionLocation) -> bool:
+def _drain(workspace: Workspace, place: spool.SessionLocation) -> bool:
     """Whether something is left that a session reported."""
-    complain = partial(note_error, place.state, _WHO)
+    complain = partial(spool.note_error, place.state, _WHO)
     try:
         left = _has_events(place)
         while left:
@@ -185,13 +172,16 @@ def import_verbs() -> None:
 
 def _compile_wordings() -> None:
     """Read the wordings of the languages, and compile their expressions: a session's events are read with them."""
-    samples: list[tuple[str, dict[str, Any]]] = [(PROMPT, {"prompt": text}) for text in _SAID]
-    samples.append((STOP, {"last_assistant_message": _SAID[2]}))
+    samples: list[tuple[str, dict[str, Any]]] = [(spool.PROMPT, {"prompt": text}) for text in _SAID]
+    samples.append((spool.STOP, {"last_assistant_message": _SAID[2]}))
     step = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
-    samples += [(TOOL_FAILED, {**step, "error": "1 failed"}), (TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}})]
-    events = [SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in samples]
-    waiting = [PendingEvent(event, str(number), number) for number, event in enumerate(events)]
-    extract_memories(waiting, SessionNotes(), Path("/"), lambda _: ())
+    samples += [
+        (spool.TOOL_FAILED, {**step, "error": "1 failed"}),
+        (spool.TOOL_DONE, {**step, "tool_response": {"stdout": "ok"}}),
+    ]
+    events = [spool.SessionEvent(name, "rehearsal", fields=MappingProxyType(fields)) for name, fields in samples]
+    waiting = [spool.PendingEvent(event, str(number), number) for number, event in enumerate(events)]
+    extract_memories(waiting, spool.SessionNotes(), Path("/"), lambda _: ())
     for text in _SAID:
         TrivialFilter().is_trivial(text)
 
