@@ -128,11 +128,7 @@ def _named(workspace: Workspace, key: str) -> NamedSetting:
     if key not in settings.origins:
         spec_of(key)
         raise MemfsError(f"{key} is not set", hint=f"memfs config {key} VALUE sets it")
-    return NamedSetting(key, settings.get(key), settings.origins[key], _variable(key))
-
-
-def _variable(key: str) -> str | None:
-    return SPECS[key].variable if key in SPECS else None
+    return _own(key, settings.get(key), settings.origins[key])
 
 
 def _change(key: str, value: Any) -> Configuration:
@@ -167,7 +163,8 @@ def _change_own(key: str, value: Any) -> Configuration:
 
 
 def _own(key: str, value: Any, origin: str) -> NamedSetting:
-    return NamedSetting(key, spec_of(key).default if value is None else value, origin, _variable(key))
+    variable = SPECS[key].variable if key in SPECS else None
+    return NamedSetting(key, spec_of(key).default if value is None else value, origin, variable)
 
 
 def note_ignored(root: Path) -> None:

@@ -273,7 +273,11 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str) -> Conflict
 def _decide(workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None) -> ConflictDecision:
     """Confirm, or put back, values of fields."""
     resolver, take = workspace.teams.resolver, keep == "lost"
-    names = names or _waiting_names(resolver.waiting(), field)
+    if not names:  # items, of one field those that have a conflict over it; else the records of documents too
+        waiting = resolver.waiting()
+        over = [(item.id, {one.field for one in item.conflicts}) for item in waiting.items]
+        names = tuple(name for name, fields in over if field is None or field in fields)
+        names += tuple(clash.path for clash in waiting.documents if field is None)
     decided, left = [], {}
     for name in dict.fromkeys(names):
         try:
@@ -288,12 +292,6 @@ def _decide(workspace: Workspace, names: tuple[str, ...], keep: str, field: str 
     elif (after := resolver.waiting()).situation:
         remark(_summary(after))
     return ConflictDecision(keep, decided=tuple(decided), left=left)
-
-
-def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:
-    """What --all means: items, of one field those that have a conflict over it; else the records of documents too."""
-    carrying = [item.id for item in waiting.items if field is None or field in {one.field for one in item.conflicts}]
-    return (*carrying, *(clash.path for clash in waiting.documents if field is None))
 
 
 conflicts = Actions("conflicts", __doc__, _list, _resolve)

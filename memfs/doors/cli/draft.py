@@ -31,15 +31,17 @@ class Draft:
 
     Attributes:
         origin: who writes.
+        trust: what that vouches for.
         fields: the item's fields that are given.
     """
 
     origin: Origin
+    trust: str
     fields: Mapping[str, Any]
 
     def fresh(self, content: str) -> MemoryItem:
         """A new item with this text."""
-        return MemoryItem(content, origin=self.origin, trust=self._trust, **{"memory_type": "semantic", **self.fields})
+        return MemoryItem(content, origin=self.origin, trust=self.trust, **{"memory_type": "semantic", **self.fields})
 
     def changes(self, item: MemoryItem, content: str | None) -> dict[str, Any]:
         """The fields of an item that the given text and options change, with their new values."""
@@ -47,15 +49,11 @@ class Draft:
         for name in changes.keys() & {"context", "data"}:
             changes[name] = {**getattr(item, name), **changes[name]}
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
-            changes |= {"content": content, "origin": self.origin, "trust": self._trust}
+            changes |= {"content": content, "origin": self.origin, "trust": self.trust}
         elif self.origin.agent and changes.keys() - _WEIGHT:
             changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
             changes |= {"origin": self.origin} if "title" in changes else {}
         return changes
-
-    @property
-    def _trust(self) -> str:
-        return (Trust.AGENT if self.origin.agent else Trust.HUMAN).value
 
 
 def draft(
@@ -86,7 +84,8 @@ def draft(
     fields = {name: value for name, value in fields.items() if value not in (None, ())}
     if expires is not None:
         fields["expires"] = _expiry(expires)
-    return Draft(Origin(**written), fields)
+    origin = Origin(**written)
+    return Draft(origin, (Trust.AGENT if origin.agent else Trust.HUMAN).value, fields)
 
 
 @contextmanager

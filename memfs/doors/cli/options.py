@@ -14,20 +14,9 @@ from pathlib import Path
 from memfs import private
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
+from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import (
-    Note,
-    Text,
-    count,
-    day,
-    is_interactive,
-    one_line,
-    progress,
-    read_input,
-    render,
-    styled,
-)
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, ItemSyntaxError, PathEscape, SettingInvalid
 from memfs.fs.workspace_location import code_of, named_workspace
 from memfs.model import Layer, Phase, Query
@@ -82,17 +71,17 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
     workspace.store.refresh(paths)
 
 
-def confirm_rewrite(question: str, plan: Text) -> None:
+def confirm_rewrite(question: str, plan: output.Text) -> None:
     """Show what a rewrite of history would do, and ask.
 
     Raises:
         EraseRefused: there is no one to ask.
         Abort: the answer is no.
     """
-    if invocation().json or not is_interactive():
+    if invocation().json or not output.is_interactive():
         hint = "look at --dry-run first, then repeat it with --yes"
         raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
-    render(None, plan, json=False)
+    output.render(None, plan, json=False)
     click.confirm(question, abort=True, err=True)
 
 
@@ -308,7 +297,7 @@ def spoken(words: tuple[str, ...]) -> str:
     """
     if words[:1] == ("-",) and len(words) > 1:
         raise Unclear("'-' reads the text from standard input", "leave out the other words")
-    text = decoded(read_input(), "standard input").rstrip("\r\n") if words == ("-",) else " ".join(words)
+    text = decoded(output.read_input(), "standard input").rstrip("\r\n") if words == ("-",) else " ".join(words)
     return text.replace("\r\n", "\n")
 
 
@@ -331,16 +320,16 @@ def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
     workspace.usage.served.note("read", [item.id for item in items], workspace.parts.clock())
 
 
-def waiting_text(found: Sequence[MemoryItem], number: int) -> Text:
+def waiting_text(found: Sequence[MemoryItem], number: int) -> output.Text:
     """What could be shared: text, type, day and id; and how many there are."""
     for item in found:
-        yield styled(one_line(item.title or item.content, 72), bold=True)
-        yield f"  {item.id}  {styled(f'{item.type}  {day(item)}', dim=True)}"
+        yield output.styled(output.one_line(item.title or item.content, 72), bold=True)
+        yield f"  {item.id}  {output.styled(f'{item.type}  {output.day(item)}', dim=True)}"
     more = number - len(found)
     further = f"; {more:,} more with --limit" if more > 0 else ""
-    yield Note(f"{count(number, 'memory', 'memories')} in private memory could be shared{further}")
+    yield output.Note(f"{output.count(number, 'memory', 'memories')} in private memory could be shared{further}")
     if found:
-        yield Note(
+        yield output.Note(
             "'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list"
         )
 
@@ -431,7 +420,7 @@ def past_at(workspace: Workspace, revision: str | None) -> Past | None:
     """
     if revision is None:
         return None
-    with progress("Reading the past") as step:
+    with output.progress("Reading the past") as step:
         past = workspace.teams.past.at(revision, progress=step)
         _ = past.items.index
     invocation().past = past

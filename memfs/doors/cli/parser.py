@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import click
 from click.core import augment_usage_errors
 
+from memfs import __version__
 from memfs.doors.cli.app import GROUPS, GUESSES, HIDDEN, VERBS, Family, Verb, columns, short_page
 from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, invocation, set_settings, set_workspace
 from memfs.doors.cli.declare import Parameter
-from memfs.doors.cli.output import print_raw, print_text
+from memfs.doors.cli.output import print_text
 
 
 class VerbCommand(click.Command):
@@ -122,7 +123,13 @@ class Verbs(click.Group):
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or name in self.verbs or name in self.groups:
             return super().resolve_command(ctx, args)
-        raise unknown(name, self.list_commands(ctx), ctx)
+        grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
+        if ctx.parent is None and (meant := [GUESSES[name]] if name in GUESSES else grouped):
+            raise Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
+        from memfs.model.kinds import nearest  # wanted only when something is wrong
+
+        hint = nearest(name, self.list_commands(ctx)) or f"'{ctx.command_path} --help' lists them"
+        raise Unclear(f"there is no verb '{name}'", hint)
 
     def get_help(self, ctx: click.Context) -> str:
         """A page made from the table alone."""
@@ -140,17 +147,6 @@ class Verbs(click.Group):
         rows = [(verb.name, verb.summary) for verb in self.verbs.values() if verb not in HIDDEN]
         rows += [(name, family.summary) for name, family in self.groups.items()]
         return [CompletionItem(name, help=summary) for name, summary in rows if name.startswith(incomplete)]
-
-
-def unknown(name: str, known: Iterable[str], ctx: click.Context) -> Unclear:
-    """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
-    at_top = ctx.parent is None
-    grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
-    if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
-        return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
-    from memfs.model.kinds import nearest  # wanted only when something is wrong
-
-    return Unclear(f"there is no verb '{name}'", nearest(name, known) or f"'{ctx.command_path} --help' lists them")
 
 
 _FREE = frozenset({"text", "question"})
@@ -174,14 +170,6 @@ def _page(ctx: click.Context) -> None:
     ctx.ensure_object(Invocation)
     if ctx.invoked_subcommand is None:
         print_text(ctx.get_help())
-
-
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        from memfs import __version__  # one more file to read, wanted only here
-
-        print_raw(f"memfs {__version__}")
-        ctx.exit()
 
 
 @click.group(
@@ -208,9 +196,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     callback=set_settings,
     help="Use this setting for this command only; 'memfs config --list' shows them.",
 )
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
-)
+@click.version_option(__version__, message="memfs %(version)s", help="Print the version.")
 def cli() -> None:
     """Memory for AI agents that lives as plain files in git."""
     _page()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -23,7 +23,7 @@ from memfs.startup import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem
-    from memfs.model.learning import ReviewResult, StoreResult
+    from memfs.model.learning import StoreResult
     from memfs.workspace import Workspace
 
 _LOOKED_AT = 16
@@ -231,34 +231,29 @@ def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> Sto
     item = workspace.store.get(result.memory_id) if result.memory_id else None
     if item is not None:
         land(workspace, item)
-    review = ReviewedText(result, round(result.consensus_score, 3), tuple(_verdicts(result.review)))
+    verdicts: list[ReviewerVerdict] = []
+    if (judged := result.review) is not None:
+        scores, reasons = judged.agent_scores.items(), judged.reasons
+        verdicts += [ReviewerVerdict(name, round(score, 3), reasons.get(name, "")) for name, score in scores]
+        verdicts += [ReviewerVerdict(name, None, reason) for name, reason in judged.absent.items()]
+    review = ReviewedText(result, round(result.consensus_score, 3), tuple(verdicts))
     return StoredText(id=result.memory_id, item=item, stored=result.stored, review=review)
 
 
-def _verdicts(review: ReviewResult | None) -> Iterator[ReviewerVerdict]:
-    if review is None:
-        return
-    for name, score in review.agent_scores.items():
-        yield ReviewerVerdict(name, round(score, 3), review.reasons.get(name, ""))
-    for name, reason in review.absent.items():
-        yield ReviewerVerdict(name, None, reason)
-
-
 def _sentences(result: StoreResult) -> list[str]:
-    """Why a text was stored or not, in words: who judged it and by how much is for scripts."""
+    """Why a text was stored or not, in words: who judged it and by how much is for scripts.
+
+    What the reviewers said for or against it comes once; what gives no points counts either way.
+    """
     review = result.review
     if review is None or result.merged_into or not review.agent_scores:
         return [result.reason]
     verdict = "worth keeping" if result.stored else "not worth keeping (without --review it is stored as it is)"
-    reasons = "; ".join(_reasons(review, "+" if result.stored else "-"))
+    sign, said = "+" if result.stored else "-", dict[str, None]()
+    for part in (part for name in review.agent_scores for part in review.reasons.get(name, "").split("; ") if part):
+        mark = _POINTS.fullmatch(part)
+        if mark is None or mark[2] == sign:
+            said[part if mark is None else mark[1]] = None
+    reasons = "; ".join(said)
     left_out = [f"a reviewer is left out: {why}" for why in review.absent.values()]
     return [f"{verdict}: {reasons}" if reasons else verdict, *left_out]
-
-
-def _reasons(review: ReviewResult, sign: str) -> list[str]:
-    """What the reviewers said for or against a text, each once; one that gives no points counts either way."""
-    parts = [part for name in review.agent_scores for part in review.reasons.get(name, "").split("; ") if part]
-    found = [(part, _POINTS.fullmatch(part)) for part in parts]
-    return list(
-        dict.fromkeys(part if mark is None else mark[1] for part, mark in found if mark is None or mark[2] == sign)
-    )

@@ -63,23 +63,20 @@ def _text(done: ShareReport, dry_run: bool) -> Text:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return
     for one in done.items:
-        if not isinstance(one, MemoryItem):
-            yield from _copy_text(one, done.paths.get(one.fate.id, ""), dry_run)
-
-
-def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
-    words = _WORDS.get(one.fate.became.value)
-    if words is None:
-        also = "; --replace takes yours" if one.fate.became == "kept" else ""
-        yield Note(f"{one.item.id}: {one.fate.reason}{also}")
-        return
-    yield f"{styled(words[dry_run], fg='green')} {styled(one.fate.id, bold=True)}"
-    if path:
-        yield f"  {path}"
-    if one.fate.contradicts:
-        yield Note(f"{one.fate.id} contradicts {', '.join(one.fate.contradicts)}")
-    if one.unmarked:
-        yield Note(f"the private one could not be marked as shared: {one.unmarked}; share it again")
+        if isinstance(one, MemoryItem):
+            continue
+        fate = one.fate
+        if (words := _WORDS.get(fate.became.value)) is None:
+            also = "; --replace takes yours" if fate.became == "kept" else ""
+            yield Note(f"{one.item.id}: {fate.reason}{also}")
+            continue
+        yield f"{styled(words[dry_run], fg='green')} {styled(fate.id, bold=True)}"
+        if path := done.paths.get(fate.id):
+            yield f"  {path}"
+        if fate.contradicts:
+            yield Note(f"{fate.id} contradicts {', '.join(fate.contradicts)}")
+        if one.unmarked:
+            yield Note(f"the private one could not be marked as shared: {one.unmarked}; share it again")
 
 
 @verb("share", text=_text, exit_code=_code)

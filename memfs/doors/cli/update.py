@@ -130,22 +130,17 @@ def _updated(
         workspace.kinds.get(given["type"])
     before = item_named(workspace, name)
     changes = drafted.changes(before, content)
-    if tags:
-        changes["tags"] = _tags(before, tags)
+    if tags:  # those written without a sign instead of its own, else its own, more or less some
+        plain = [tag for tag in tags if tag[:1] not in ("+", "-")]
+        gone = {tag[1:] for tag in tags if tag.startswith("-")}
+        every = dict.fromkeys([*(plain or before.tags), *(tag[1:] for tag in tags if tag.startswith("+"))])
+        changes["tags"] = tuple(tag for tag in every if tag not in gone)
     if links:
         changes["links"] = _links(workspace, before, links)
     with signed_by(drafted.origin):  # not the author of what is changed
         return before, workspace.update(
             before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes
         )
-
-
-def _tags(item: MemoryItem, written: Sequence[str]) -> tuple[str, ...]:
-    """The tags that an item gets: those written without a sign instead of its own, else its own, more or less some."""
-    plain = [tag for tag in written if tag[:1] not in ("+", "-")]
-    gone = {tag[1:] for tag in written if tag.startswith("-")}
-    added = [tag[1:] for tag in written if tag.startswith("+")]
-    return tuple(tag for tag in dict.fromkeys([*(plain or item.tags), *added]) if tag not in gone)
 
 
 def _links(workspace: Workspace, item: MemoryItem, written: Sequence[str]) -> tuple[Link, ...]:

@@ -93,7 +93,10 @@ def answer(link: socket.socket, workspace: Workspace, identity: bytes) -> int:
         return 0
     program = git_program()
     same = _take_over(request, link)
-    if git_program() != program or _signs(request, workspace):  # what is imported already knows of the parent's git
+    # a person may be asked for what a commit is signed with
+    named = any("history.sign" in word for word in request.words) or SIGN.encode() in request.environment
+    signs = verb_of(request.words) in WRITING and (named or workspace.settings.history.sign != "off")
+    if signs or git_program() != program:  # what is imported already knows of the parent's git
         say(link, DECLINED)
         return 0
     opener = _opener(workspace, request.words) if same else open_workspace
@@ -125,14 +128,6 @@ def _announce(link: socket.socket, operations: Sequence[Operation], durable: boo
     changes = [change for one in operations for change in one.changes if change.old != change.new]
     if names := dict.fromkeys(stem_of(change.path) for change in changes):
         say(link, WROTE if durable else WRITES, " ".join(names).encode())
-
-
-def _signs(request: Request, workspace: Workspace) -> bool:
-    """Whether the command may sign a commit, for which a person may be asked."""
-    if verb_of(request.words) not in WRITING:
-        return False
-    named = any("history.sign" in word for word in request.words) or SIGN.encode() in request.environment
-    return named or workspace.settings.history.sign != "off"
 
 
 def has_gone(link: socket.socket) -> bool:
