@@ -145,8 +145,15 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
         item = self._find(whole)
         if item is not None:
             self._facade.served([item.id])
+            numbered, first = item.content.split("\n"), 0
+            if len(numbered) > MOST_LINES:
+                raise ToolError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+            if lines and len(lines) == 2:
+                first = max(1, lines[0]) - 1
+                numbered = numbered[first : len(numbered) if lines[1] == -1 else lines[1]]
             left = unresolved_note(item)
-            return _numbered(path, item.content, lines) + (f"\n\nOf this file, {left}." if left else "")
+            text = f"Here's the content of {path} with line numbers:\n" + _rows(numbered, first + 1)
+            return text + (f"\n\nOf this file, {left}." if left else "")
         below = self._below(whole)
         if not below and whole != self._folder:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
@@ -445,17 +452,6 @@ def path_of(item: MemoryItem) -> str:
 
 
 # -- files --------------------------------------------------------------------------------------------------------
-def _numbered(path: str, text: str, view_range: Sequence[int] | None) -> str:
-    lines = text.split("\n")
-    if len(lines) > MOST_LINES:
-        raise ToolError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
-    first = 0
-    if view_range and len(view_range) == 2:
-        first = max(1, view_range[0]) - 1
-        lines = lines[first : len(lines) if view_range[1] == -1 else view_range[1]]
-    return f"Here's the content of {path} with line numbers:\n" + _rows(lines, first + 1)
-
-
 def _rows(lines: Sequence[str], first: int) -> str:
     return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 

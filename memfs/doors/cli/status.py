@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.state.archives import IterationUse
     from memfs.state.checkpoints import CheckpointStatus
-    from memfs.store.parts import PendingCommit, Storage
+    from memfs.store.parts import Storage
     from memfs.workspace import Workspace
 
 
@@ -442,10 +442,17 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         learned, edits = store.edit_finder.look()  # brings the index in step first
     pending, head, detailed = store.pending(), workspace.repository.head(), all_ or invocation().json
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
+    to_commit, files = [], len(pending.paths)
+    if pending.count:
+        of = f" to {output.count(files, 'file')}" if files not in (0, pending.count) else ""
+        why = f" ({pending.reason})" if pending.reason else ""
+        to_commit.append(output.count(pending.count, "change") + of + why)
+    if edits:
+        to_commit.append(output.count(len(edits), "uncommitted hand edit"))
     parts = (
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
-        StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
+        StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: ", ".join(to_commit) or "nothing"}),
         _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
         _watch(workspace, detailed),
         _resident(workspace),
@@ -472,19 +479,6 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         rows={"workspace": str(workspace.root), "items": f"{store.count():,}", **rows},
         **{part.key: part.value for part in parts if part.key},
     )
-
-
-def _to_commit(pending: PendingCommit, edits: int) -> str:
-    """How many changes wait and of how many files, where that is another number; and how many edits by hand."""
-    parts = []
-    if pending.count:
-        files = (
-            f" to {output.count(len(pending.paths), 'file')}" if len(pending.paths) not in (0, pending.count) else ""
-        )
-        parts.append(output.count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
-    if edits:
-        parts.append(output.count(edits, "uncommitted hand edit"))
-    return ", ".join(parts) or "nothing"
 
 
 def _weights(workspace: Workspace) -> StorageUse:

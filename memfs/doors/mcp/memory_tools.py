@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.doors.mcp.server import WorkspaceSession
     from memfs.git.log import Revision
+    from memfs.model.query import Recall
     from memfs.model.state_documents import Acknowledgement
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
@@ -158,31 +159,25 @@ _TO_DO = "Not done yet:"
 # -- finding --------------------------------------------------------------------------------------------------------
 def memory_search(opened: WorkspaceSession, caller: Origin, given: Given) -> ToolResult:
     """``memory_search``."""
-    if revision := given.get("as_of", ""):
-        return _searched_at(opened, given, revision)
-    delivery = opened.workspace.sources.delivery
-    most = None if delivery.memory.recall_tokens else UNBOUNDED
-    limit, within = given["limit"], filters(given)
-    found = delivery.recall(given["query"], limit=limit, max_tokens=most, agent=caller.agent, within=within)
-    notes = _notes(opened, found)
-    text = "\n\n".join((found.text or NOTHING, *notes))
-    unfit = {"nothing_fits": True} if found.nothing_fits else {}
-    data = {"memories": found.text, "ids": list(found.ids), "notes": notes, **unfit}
-    return ToolResult(text, data | _passages(found.hits))
-
-
-def _searched_at(opened: WorkspaceSession, given: Given, revision: str) -> ToolResult:
     from memfs.recall.fence import fence
 
-    past, most = _past(opened.workspace, revision), opened.workspace.settings.memory.recall_tokens or UNBOUNDED
-    asked = replace(filters(given) or Query(), text=given["query"], limit=given["limit"], max_tokens=most)
-    found = past.recall.search(asked, leave_out=withheld)
-    text = fence(found.hits)
-    notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
-    ids = [hit.item.id for hit in found.hits]
-    unfit = {"nothing_fits": True} if found.nothing_fits else {}
-    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **unfit, **_passages(found.hits)}
-    return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
+    text, limit, within = given["query"], given["limit"], filters(given)
+    delivery, data = opened.workspace.sources.delivery, dict[str, Any]()
+    found: Recall | DeliveryResult
+    if given.get("as_of"):
+        past, most = _past(opened.workspace, given["as_of"]), delivery.memory.recall_tokens or UNBOUNDED
+        asked = replace(within or Query(), text=text, limit=limit, max_tokens=most)
+        found = past.recall.search(asked, leave_out=withheld)
+        memories, ids = fence(found.hits), [hit.item.id for hit in found.hits]
+        notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
+        data["as_of"] = past.commit
+    else:
+        tokens = None if delivery.memory.recall_tokens else UNBOUNDED
+        found = delivery.recall(text, limit=limit, max_tokens=tokens, agent=caller.agent, within=within)
+        memories, ids, notes = found.text, list(found.ids), _notes(opened, found)
+    data = {"memories": memories, "ids": ids, "notes": notes, **data}
+    data |= {"nothing_fits": True} if found.nothing_fits else {}
+    return ToolResult("\n\n".join((memories or NOTHING, *notes)), data | _passages(found.hits))
 
 
 def _passages(found: Sequence[Hit]) -> dict[str, Any]:
