@@ -73,7 +73,9 @@ def answer(
         if respond is not None:
             responder = Responder(workspace, event, place, command)
             with served_to("hook", event.agent, event.session), workspace.sources.mounts.scan_once():
-                say(output(event, respond(responder)))
+                text = respond(responder)
+                context = {"hookEventName": event.name, "additionalContext": text}  # nothing decides or blocks anything
+                say(json.dumps({"hookSpecificOutput": context}) + "\n" if text else "")
                 responder.note()
         if hosted:  # the resident does what is left
             return False
@@ -107,14 +109,6 @@ def _opened(
     except MemfsError as error:
         complain(f"the repository's memory is left out: {error}")
         return begin(place.root, watch=False, settings=dict(settings), one_shot=True)
-
-
-def output(event: spool.SessionEvent, text: str) -> str:
-    """A context as the JSON that Claude Code takes, in which nothing decides or blocks anything; "" for none."""
-    if not text:
-        return ""
-    context = {"hookEventName": event.name, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": context}) + "\n"
 
 
 def command() -> str:

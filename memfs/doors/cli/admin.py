@@ -402,7 +402,13 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     """
     if show and revoke:
         raise Unclear("--show and --revoke exclude each other")
-    root = _root(path or invocation().workspace)
+    named = path or invocation().workspace
+    try:
+        root = find_workspace(named)
+    except WorkspaceNotFound:  # a workspace is yet to be made in this folder of a repository
+        if named is None or not Path(named).is_dir():
+            raise
+        root = Path(named).resolve()
     standing, layout = workspace_trust.status_of(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
@@ -422,16 +428,6 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
         standing, changed = workspace_trust.grant(root, standing.wants), True
         lines = (*(wants if yes else ()), f"{output.styled('Trusted', fg='green')} {root}")
     return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, lines)
-
-
-def _root(path: str | None) -> Path:
-    """The workspace at or above a path; a folder in a repository where a workspace is yet to be made."""
-    try:
-        return find_workspace(path)
-    except WorkspaceNotFound:
-        if path is None or not Path(path).is_dir():
-            raise
-        return Path(path).resolve()
 
 
 def _ask(root: Path) -> None:

@@ -213,13 +213,8 @@ def options(*given: Callable[[Function], Function]) -> Callable[[Function], Func
 ANY_TIME = frozenset({"recall", "list", "show", "remember", "update", "hook"})
 """Verbs of which nothing that they print depends on what is committed already."""
 COMMIT_SECONDS = 10.0
-_opener: Callable[..., Workspace] | None = None
-
-
-def open_with(opener: Callable[..., Workspace]) -> None:
-    """Let the verbs of this process get their workspace from something that takes what ``open_workspace`` takes."""
-    global _opener
-    _opener = opener
+opener: Callable[..., Workspace] | None = None
+"""What the verbs of this process get their workspace from, in place of ``open_workspace``; it takes the same."""
 
 
 def by_interval(workspace: Workspace) -> bool:
@@ -241,7 +236,7 @@ def opened() -> Iterator[Workspace]:
 
     asked = invocation()
     try:
-        workspace = (_opener or open_workspace)(
+        workspace = (opener or open_workspace)(
             asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True
         )
     except WorkspaceNotFound as error:
@@ -255,7 +250,7 @@ def opened() -> Iterator[Workspace]:
                 place = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
                 error.hint = f"{error.hint}; {place}" if error.hint else place
         raise
-    alone = _opener is None
+    alone = opener is None
     if alone and asked.command.partition(" ")[2] not in ANY_TIME and by_interval(workspace):
         from memfs.doors.resident.place import resident_of
 

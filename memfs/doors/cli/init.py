@@ -168,6 +168,8 @@ def init(
         memfs init --own-branch
         memfs init --user
     """
+    from memfs.facades.open_workspaces import open_user_workspace
+
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other")
     if path is not None and not path.strip():
@@ -181,11 +183,12 @@ def init(
         if not (nested or here) and (own or _is_own(root, place, dry_run)):
             return _set_up(place, dry_run)
         _refuse_nested(root, place, nested)
+    if user and (dry_run or path is not None or invocation().workspace is not None):
+        folder = "--dry-run is for a workspace in a folder, not for --user"
+        raise click.UsageError(folder if dry_run else "name a folder or say --user, not both")
     if dry_run:
-        if user:
-            raise click.UsageError("--dry-run is for a workspace in a folder, not for --user")
         return _plan(root)
-    with _user_workspace(path) if user else _workspace(root) as workspace:
+    with open_user_workspace(watch=False) if user else _workspace(root) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = FlushResult(reason=created.reason)
@@ -250,14 +253,6 @@ def _workspace(root: Path) -> Workspace:
         with closing(around):
             _refuse_beside(around, root.relative_to(place) / MEMORY_FOLDER)
     return open_workspace(root, create=True, watch=False)
-
-
-def _user_workspace(path: str | None) -> Workspace:
-    from memfs.facades.open_workspaces import open_user_workspace
-
-    if path is not None or invocation().workspace is not None:
-        raise click.UsageError("name a folder or say --user, not both")
-    return open_user_workspace(watch=False)
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -99,14 +99,13 @@ def answer(link: socket.socket, workspace: Workspace, identity: bytes) -> int:
     if signs or git_program() != program:  # what is imported already knows of the parent's git
         say(link, DECLINED)
         return 0
-    opener = _opener(workspace, request.words) if same else open_workspace
+    command.opener = opener = _opener(workspace, request.words) if same else open_workspace
     set_witness(partial(_announce, link))
     if is_event(request.words):
         notice = _OutputNotice(link)
         root = workspace.root if same else None
         host = hook.HookHost(root, opener, notice.send, partial(_end_hook, link))
         hook.main(request.words[1:], host=host)
-    command.open_with(opener)
     code = _run(request.words)
     say(link, CODE, code.to_bytes(4, "big"))
     return code
