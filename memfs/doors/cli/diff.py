@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,20 +75,15 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
     revisions: list[str] = []
     target = None
     for number, argument in enumerate(arguments):
-        if len(revisions) < 2 and _is_revision(workspace, argument):
-            revisions.append(argument)
-        elif number == len(arguments) - 1:
+        if len(revisions) < 2:
+            with suppress(HistoryUnavailable):
+                workspace.repository.resolve(argument)
+                revisions.append(argument)
+                continue
+        if number == len(arguments) - 1:
             if set("~^@") & set(argument) and not is_path(argument):
                 workspace.repository.resolve(argument)  # says that there is none
             target = argument
         else:
             raise HistoryUnavailable(f"{argument!r} is no revision", hint="name a commit, branch, tag or date")
     return (revisions or ["HEAD"])[0], revisions[1] if len(revisions) > 1 else None, target
-
-
-def _is_revision(workspace: Workspace, text: str) -> bool:
-    try:
-        workspace.repository.resolve(text)
-    except HistoryUnavailable:
-        return False
-    return True

@@ -57,19 +57,27 @@ def files_of(root: Path) -> ResidentFiles:
 
 def resident_of(root: Path) -> int:
     """The process id of a workspace's resident, 0 where none is up."""
-    try:
+    with suppress(MemfsError, OSError):
         found = files_of(root)
-        if not is_private(str(found.folder)):
-            return 0
-        fd = io.open_file(found.lock, os.O_RDWR)
-    except (MemfsError, OSError):
-        return 0
-    try:
-        return 0 if locked(fd, shared=True) else holder(fd)
-    except OSError:
-        return 0
-    finally:
-        os.close(fd)
+        if is_private(str(found.folder)):
+            return _held(found.lock, shared=True) or 0
+    return 0
+
+
+def has_host(files: ResidentFiles) -> bool:
+    """Whether a process hosts the resident that has these files."""
+    return _held(files.hosts) is not None
+
+
+def _held(lock: Path, shared: bool = False) -> int | None:
+    """The process id in a file that a process keeps locked, 0 where it names none; None where nobody locks it."""
+    with suppress(MemfsError, OSError):
+        fd = io.open_file(lock, os.O_RDWR)
+        try:
+            return None if locked(fd, shared=shared) else holder(fd)
+        finally:
+            release(fd)
+    return None
 
 
 @contextmanager
@@ -230,18 +238,6 @@ def hosted(root: Path, use: bool = True) -> Iterator[None]:
 def _served(root: Path) -> list[str]:
     """The command that answers for a workspace."""
     return [sys.executable, "-m", "memfs", "-C", str(root), "serve"]
-
-
-def has_host(files: ResidentFiles) -> bool:
-    """Whether a process hosts the resident that has these files."""
-    try:
-        fd = io.open_file(files.hosts, os.O_RDWR)
-    except (MemfsError, OSError):
-        return False
-    try:
-        return not locked(fd)
-    finally:
-        release(fd)
 
 
 def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: int = -1) -> None:
