@@ -40,7 +40,7 @@ def test_without_a_terminal_it_must_be_confirmed_on_the_command_line(memfs: Memf
 
 def test_a_person_who_says_no_is_obeyed(memfs: Memfs, item: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan is shown and the question asked; no ends it, and yes erases."""
-    monkeypatch.setattr("memfs.doors.cli.options.is_interactive", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.output.is_interactive", lambda: True)
     done = memfs("admin", "erase", item, stdin="n\n")
     assert done.code == 130
     assert f"Would erase {item}" in done.out

@@ -45,7 +45,7 @@ def test_a_person_is_asked(
     memfs: Memfs, loose: Path, monkeypatch: pytest.MonkeyPatch, answer: str, trusted: bool
 ) -> None:
     """At a terminal the answer decides; no is what an empty line means."""
-    monkeypatch.setattr("memfs.doors.cli.admin.somebody_types", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.output.somebody_types", lambda: True)
     ran = memfs("admin", "trust", stdin=answer)
     assert (ran.code == 0, trust.is_trusted(loose)) == (trusted, trusted)
     assert f"{KEY} = True" in ran.out
