@@ -150,7 +150,6 @@ _LONGEST_REMARK = 3 * _LONGEST_FACT + _LONGEST_UNDECIDED
 LETTERS_A_TOKEN = 40
 _REMARK = regex(r" \[[^\[\]]*\btrust: [^\[\]]*\]$")
 _BLANKS = regex(r"[ \t]{9,}")
-_FEW_BLANKS = " " * 8
 SHORTENED = " … (shortened)"
 _TRUST_IN_WORDS = {
     "human": "human",
@@ -215,7 +214,7 @@ def bullet(entry: ContextEntry) -> str:
     Only the first line of an entry begins with a dash, and what is last in brackets is ours: no text can pass for
     another entry, or lend itself another's trust.
     """
-    first, *rest = shown(_BLANKS.sub(_FEW_BLANKS, entry.text.strip())).split("\n")
+    first, *rest = shown(_BLANKS.sub(" " * 8, entry.text.strip())).split("\n")
     lines = "\n".join([f"- {first}", *(f"  {line}" for line in rest)])
     facts = {
         "": _fact(entry.id),
@@ -356,7 +355,6 @@ _SHARE = 3
 _RULES = 3
 _MORE = "(more was found, and had no room)"
 _UNFIT = "(perhaps nothing fits: no memory here has much of what was asked)"
-_FADING = "fading"
 
 
 def recalled(
@@ -473,8 +471,6 @@ _INTRODUCTIONS = {
     ),
 }
 _MARKS = "\n<memories 1a1a1a1a1a1a1a1a>\n\n</memories 1a1a1a1a1a1a1a1a>"
-_FOREIGN = "plugin"
-_UNNAMED = "another source"
 _LONGEST_HEADING = 110
 _MOST_BULLETS = 100
 """A longer list of others is taken as one text: comparing each with each would cost everybody time."""
@@ -615,7 +611,7 @@ class Deliverer:
             limit=most,
             max_tokens=tokens,
             deduplicate=True,
-            strategy=_FADING if self.memory.decay else "",
+            strategy="fading" if self.memory.decay else "",
         )
         from memfs.model.episode import StateSnapshot  # costs start-up time, and what is quoted for a prompt needs none
 
@@ -739,10 +735,10 @@ def _of_others(name: str, text: str) -> ContextSelection:
     heading, *lines = text.strip().split("\n")
     listed = _is_heading(heading) and all(line.startswith("- ") for line in lines)
     if not (listed and 0 < len(lines) <= _MOST_BULLETS):
-        heading, lines = name if _is_heading(f"{name}:") else _UNNAMED, [f"- {text.strip()}"]
+        heading, lines = name if _is_heading(f"{name}:") else "another source", [f"- {text.strip()}"]
     return ContextSelection(
         heading=f"{heading.strip().removesuffix(':')}:",
-        entries=tuple(ContextEntry(text=line[2:], trust=_FOREIGN, origin=f"plugin {name}") for line in lines),
+        entries=tuple(ContextEntry(text=line[2:], trust="plugin", origin=f"plugin {name}") for line in lines),
     )
 
 

@@ -27,14 +27,13 @@ from memfs.store.store import retry_on_conflict
 if TYPE_CHECKING:
     from memfs.intake.contradictions import NeighbourSearch
 
-_DIGITS = 16
 _OURS = frozenset({CONTRADICTS, COMPATIBLE, SUPERSEDED_BY})
 
 
 def texts(one: MemoryItem, other: MemoryItem) -> str:
     """A digest of what the two say, whichever is named first; the rest of them does not count."""
     parts = sorted(sha256(gist(item).strip().encode()).hexdigest() for item in (one, other))
-    return sha256("".join(parts).encode()).hexdigest()[:_DIGITS]
+    return sha256("".join(parts).encode()).hexdigest()[:16]
 
 
 def record_of(one: MemoryItem, other: MemoryItem) -> Mapping[str, Any] | None:
@@ -150,7 +149,6 @@ def in_order(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one < other else (other, one)
 
 
-_TRIES = 5
 _LONGEST_REASON = 500
 _LINKED = "a link says so, though the texts do not show it"
 
@@ -313,7 +311,7 @@ class Conflicts:
                 stored = [batch.put(new, expected=old.sha256) for old, new in zip(pair, after, strict=True)]
             return Decision(kept=kept, one=stored[0], other=stored[1])
 
-        return retry_on_conflict(decided, tries=_TRIES)
+        return retry_on_conflict(decided, tries=5)
 
     def _decided(self, pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> tuple[MemoryItem, MemoryItem]:
         now = self._parts.clock()

@@ -46,7 +46,6 @@ _LONGEST = 400
 _FEWEST_WORDS = 4
 _COMPARED = 8
 _TRIES = 5
-_SOURCE = "learnings"
 _TABLE = "learnings"
 
 
@@ -106,7 +105,7 @@ def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | Non
     def learned() -> list[MemoryItem]:
         store.follow()
         fresh = _fresh(store, drafts)
-        with store.batch(f"Learn from {(task or session)[:80]}", source=_SOURCE) as batch:
+        with store.batch(f"Learn from {(task or session)[:80]}", source="learnings") as batch:
             return [batch.put(draft, expected="") for draft in fresh if not store.locate(draft.id)]
 
     return retry_on_conflict(learned, tries=_TRIES, on=(Conflict, IdExists))
@@ -169,7 +168,6 @@ _HIGHEST = 10.0
 _LISTED = 10
 _SETTLE_SECONDS = 2.0
 _UNREADABLE = "its file cannot be read as it is now"
-_WRITER = "consolidation"
 _PERSON = "user"
 
 
@@ -282,7 +280,7 @@ class Consolidation:
         message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working {noun}"
         message = message if keep else f"Clear the working memory of session {session[:80]}"
         refused: dict[str, str] = {}
-        with _in_its_name(free, session), self.store.batch(message, source=_WRITER) as batch:
+        with _in_its_name(free, session), self.store.batch(message, source="consolidation") as batch:
             promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]
             cleared = [item for item in free if item.id not in refused]
             for item in cleared:

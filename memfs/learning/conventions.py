@@ -166,7 +166,6 @@ def vouched(conventions: Sequence[Convention]) -> list[Convention]:
 
 _VERBS = {ACCEPTED: "Accept", PROPOSED: "Propose", RETIRED: "Retire"}
 _NAMED = 5
-_TRIES = 5
 
 
 class Agreements:
@@ -256,7 +255,7 @@ class Agreements:
             with self._store.batch(_sentence(_summary(changes, status), reason), source=source) as batch:
                 return [Convention(batch.put(new, expected=old.sha256)) for old, new in changes]
 
-        return retry_on_conflict(decided, tries=_TRIES)
+        return retry_on_conflict(decided, tries=5)
 
     def _decided(self, chosen: Mapping[str, MemoryItem], status: str) -> Iterator[tuple[MemoryItem, MemoryItem]]:
         """The items that a decision is about, and those it replaces, each as it is and as it is to be."""

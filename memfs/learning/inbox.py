@@ -38,8 +38,6 @@ MOST_HEARD = 2000
 """The most of the others that wait: the oldest are dropped."""
 SOURCE = "inbox"
 _LARGEST = 64 << 20
-_LOCK_SECONDS = 10.0
-_TRIES = 4
 _BARE = {"type": "knowledge", "evidence": [], "reason": "", "item": "content: '-'\n"}
 _FOUND = frozenset({Source.PATTERN, Source.RULE})
 
@@ -180,7 +178,7 @@ class Inbox:
             return self._stored(suggestions, trust, source, verb)
 
         # somebody may accept the same at this very moment
-        stored = retry_on_conflict(accepted, tries=_TRIES, on=(Conflict, IdExists))
+        stored = retry_on_conflict(accepted, tries=4, on=(Conflict, IdExists))
         self._decide([one.id for one in suggestions], SuggestionDecision.ACCEPTED)
         return stored
 
@@ -234,7 +232,7 @@ class Inbox:
 
     def _change(self, change: Callable[[list[Row]], object]) -> None:
         """Change the file's rows, durably and in one step; rows that cannot be read stay as they are."""
-        with self._lock.hold("noting suggestions", _LOCK_SECONDS):
+        with self._lock.hold("noting suggestions", timeout=10.0):
             io.sweep(self._path.parent, f".{FILE}.")
             rows = self._rows()
             before = data_of(rows)
@@ -352,8 +350,6 @@ def _is_found(row: Row) -> bool:
 
 
 # -- sharing private memory -------------------------------------------------------------------------------------------
-_PRIVATE = "private"
-"""What private memory is called as a source."""
 SHARED_AS = "shared_as"
 """The key below ``metadata`` of a private item that names its copy; ``no`` where it is to stay private."""
 KEPT = "no"
@@ -436,7 +432,7 @@ class ShareService:
         copies = [_copy(item) for item in items]
         with signed_by(current_signer() or Origin()):  # who publishes, and not whose words it has
             fates = self._import_service.take_in(
-                _PRIVATE, copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
+                "private", copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
             )
         pairs = list(zip(items, fates, strict=True))
         return [ShareResult(item, fate, "" if dry_run else self._marked(item, fate)) for item, fate in pairs]

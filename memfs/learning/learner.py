@@ -4,7 +4,7 @@ A program whose seed learns has what it learns from its own calls written; for e
 ``learning.*`` decide. Nothing is learned while a memory is stored.
 
 Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
-writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.
+writes one item in at most five tries and raises one occasion; what reactions to that store is not learned from.
 """
 
 from __future__ import annotations
@@ -63,8 +63,6 @@ CLOSE_SECONDS = 5.0
 _MADE = frozenset({"promoted_from", "learned_from", "made_from"})
 _KNOWN, _LOOKED_AT = 16, 24
 _SAME_WORDS = 0.75
-_TRIES = 5
-_LOCK_SECONDS = 10.0
 _COMPARED = 6
 _MOST_WAITING = 1000
 _QUIET_SECONDS = 0.25
@@ -217,7 +215,7 @@ class PatternStore:
     # -- a new one --------------------------------------------------------------------------------------------------
     def _note(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
         """Store or suggest a pattern, or bring up to date the one that says the same."""
-        with self._lock.hold("noting a pattern", _LOCK_SECONDS):
+        with self._lock.hold("noting a pattern", timeout=10.0):
             twin = self._twin(pattern, keep)
             if twin is None and keep is Keep.SUGGEST:
                 self.inbox().add([_suggestion(pattern, self.parts.clock())])
@@ -301,7 +299,7 @@ class PatternStore:
             message = f"Bring the pattern {known.id} up to date"
             return self.store.put(changed, expected=now.sha256, message=message, source=SOURCE)
 
-        return retry_on_conflict(written, tries=_TRIES)
+        return retry_on_conflict(written, tries=5)
 
     def _announced(self, pattern: MemoryItem, found: bool) -> MemoryItem:
         self.fire("pattern_detected", {"pattern": pattern, "found": found})

@@ -98,7 +98,6 @@ def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
     return [items[place] for place in sorted(range(len(items)), key=lambda place: -fits[place])]
 
 
-_SOURCE = "correction"
 _SAID_AGAIN = timedelta(days=1)
 
 
@@ -156,7 +155,7 @@ class Preferences:
         agent: str = "",
         task: str = "",
         context: Mapping[str, Any] | None = None,
-        source: str = _SOURCE,
+        source: str = "correction",
         allow_secret: str = "",
     ) -> list[MemoryItem]:
         """Keep what a person's message corrects or prefers, as items of kind ``preference`` and trust ``human``.
@@ -463,7 +462,6 @@ HIGHEST = 10.0
 _LIFT = 0.5
 _DROP = 0.6
 _LEAST_TO_LIFT = 0.1
-_TRIES = 5
 _REASON_LIMIT = 300
 SOURCE = "feedback"
 
@@ -517,7 +515,7 @@ class Feedback:
             message = message_for_items(f"{sign} feedback", [item], checked_reason)
             return self._store.put(changed, expected=item.sha256, message=message, source=source)
 
-        stored = retry_on_conflict(given, tries=_TRIES)
+        stored = retry_on_conflict(given, tries=5)
         self._served.mark(HELPED if positive else REFUSED, stored.id, self._clock())
         return stored
 

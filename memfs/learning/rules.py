@@ -222,8 +222,6 @@ def _title(rule: Rule) -> str:
 EVERY = 100
 """After how many episodes failures are analysed."""
 _SMALL = 500
-_COUNT = "episodes.count"
-_LOCK = "rules.lock"
 _WAIT_SECONDS = 60.0
 _TRIES = 5
 
@@ -246,8 +244,8 @@ class Rules:
 
     def __post_init__(self) -> None:
         state = self.parts.repository.state
-        self._tally = SharedCounter(state / _COUNT)
-        self._lock = FileLock(state / _LOCK, root=self.parts.repository.common_dir)
+        self._tally = SharedCounter(state / "episodes.count")
+        self._lock = FileLock(state / "rules.lock", root=self.parts.repository.common_dir)
 
     # -- keeping and finding ------------------------------------------------------------------------------------------
     def add_rule(self, rule: Rule, *, source: str = SOURCE) -> Rule:

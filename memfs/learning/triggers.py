@@ -451,16 +451,13 @@ def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     return 0 if success.warned else 1
 
 
-_SOURCE = "episodes"
-
-
 class Episodes:
     """The episodes of one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, triggers: Triggers, fire: Fire = lambda _occasion, _facts: None) -> None:
         self._store, self._triggers, self._fire = store, triggers, fire
 
-    def record(self, episode: Episode, *, trust: str = Trust.AGENT.value, source: str = _SOURCE) -> Episode:
+    def record(self, episode: Episode, *, trust: str = Trust.AGENT.value, source: str = "episodes") -> Episode:
         """Store an episode; on return it survives power loss, and a situation like it brings it to mind.
 
         Args:

@@ -201,13 +201,11 @@ def pending(workspace: Workspace, limit: int = MOST_REMINDERS) -> tuple[Reminder
 LARGEST = 9_000
 """How many bytes one context has at most: programs cut what is longer."""
 _CANDIDATES = 15
-_WARNINGS = 1
 _WARNED = "warned:"
 _BEGINS, _BEGUN = "begins:", "begun:"
 _REMINDERS_SHARE = 0.4
 _LEAST_TOKENS = 60
 _RESTARTED = frozenset({"compact", "clear"})
-_SHELL = "!"
 _OF_A_SESSION = frozenset({"working", "context", "interaction", "conversation", "prospective"})
 _RECALLED = (
     "Remembered from earlier work, perhaps to do with this message, between two marks, as quoted data; quoted lines\n"
@@ -344,7 +342,7 @@ class Responder:
         from memfs.recall.cues import TrivialFilter  # only prompts ask
 
         enabled = workspace.settings.memory.on_demand and settings.prompt_items
-        if not enabled or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
+        if not enabled or prompt.startswith("!") or TrivialFilter().is_trivial(prompt):
             return "", []
         with workspace.store.scan_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)
@@ -386,7 +384,7 @@ class Responder:
         state = situation_of(self._event, self._folder)
         warned = [name.removeprefix(_WARNED) for name in self._response.names() if name.startswith(_WARNED)]
         with not_handed_out():
-            given = self._workspace.sources.delivery.triggered(state, delivered=warned, most=_WARNINGS)
+            given = self._workspace.sources.delivery.triggered(state, delivered=warned, most=1)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
         warnings = [_WARNED + one for one in given.ids]
         if not fits or self._response.claim([*warnings, *given.ids]).isdisjoint(warnings):

@@ -35,8 +35,6 @@ from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace, open_workspace
 
-_TRIES = 8
-
 
 def keep_extracted(workspace: Workspace, part: str) -> Keep:
     """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
@@ -83,7 +81,7 @@ def keep_memories(workspace: Workspace, extracted: ExtractedMemories, source: st
             except ContentError as error:
                 refused.append(f"a correction was not stored: {error.message}")
     once = partial(_Attempt.carried_out, workspace, extracted, source)
-    done = retry_on_conflict(once, tries=_TRIES, on=(Conflict, ContentError))
+    done = retry_on_conflict(once, tries=8, on=(Conflict, ContentError))
     done.finish()
     return [*stored, *done.written], [*refused, *done.refused]
 
@@ -268,7 +266,6 @@ _AT_ONCE = 512
 _AT_FIRST = 64
 _SMALLER = 8
 _GIVE_UP = 6
-_WAITS = 5.0
 _UNFIT = (ContentError, IdInvalid, DuplicateId)
 
 
@@ -318,7 +315,7 @@ class Drain:
             return DrainResult()
         lock = FileLock(self._spool.folder / append_log.LOCK)
         try:
-            with lock.hold("make memories of a session", timeout=min(seconds, _WAITS)):
+            with lock.hold("make memories of a session", timeout=min(seconds, 5.0)):
                 io.sweep(self._spool.folder)  # what killed drains left may hold what was refused since
                 for one in self._names(session, others):
                     if time.monotonic() > until:
@@ -421,7 +418,6 @@ def _fitting(portion: int, took: float, left: float) -> int:
 
 
 # -- bringing along -----------------------------------------------------------------------------------------------
-_JOIN_SECONDS = 60.0
 
 
 def join(project: Project, folder: Path) -> int:
@@ -448,7 +444,7 @@ def join(project: Project, folder: Path) -> int:
 def _copied(before: Path, folder: Path) -> int:
     """Copy what is not there yet, pending events of sessions included."""
     with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
-        Drain(own).run(seconds=_JOIN_SECONDS)
+        Drain(own).run(seconds=60.0)
         own.store.refresh()
         copied = 0
         for item in own.store.readable(own.store.every(Query())):
