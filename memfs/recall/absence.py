@@ -129,17 +129,12 @@ def unfound(miss: WhyNot, text: str, content: str, *, semantic: bool) -> WhyNot:
         return replace(miss, reason="unindexed", explanation=why)
     words = f"it has none of {listed(miss.lacking)}" if miss.lacking else "the question has no word to look for"
     meaning = ", and others are nearer to what the question means" if semantic else ""
-    notes = (*miss.notes, *_language_note(text, content))
+    notes = miss.notes
+    asked, said = (analyzer.text_languages(one) for one in (text, content))
+    if (asked or not analyzer.has_no_language(text)) and not {*(asked or ("en",))} & {*(said or ("en",))}:
+        spoken = "/".join(said or ("en",)), "/".join(asked or ("en",))
+        notes = (*notes, f"it is in {spoken[0]}, the question in {spoken[1]}: no word is translated")
     return replace(miss, reason="words", explanation=f"{words}{meaning}", notes=notes)
-
-
-def _language_note(text: str, content: str) -> tuple[str, ...]:
-    """That a question is in another language than a content, as far as both show one."""
-    if analyzer.has_no_language(text) and not analyzer.text_languages(text):
-        return ()
-    asked, said = (analyzer.text_languages(one) or ("en",) for one in (text, content))
-    names = ("/".join(one) for one in (said, asked))
-    return () if {*asked} & {*said} else ("it is in {}, the question in {}: no word is translated".format(*names),)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ from memfs.search.vectors import VectorStore, VectorTable
 from memfs.store import Store
 
 if TYPE_CHECKING:
-    from memfs.endpoint import Endpoint
+    pass
 
 
 Progress = Callable[[int, int], None]
@@ -158,26 +158,22 @@ class Embeddings:
         """
         with self._turn:
             try:
-                made = self._catch_up(progress)
+                lacking, made = self._wanted(), 0
+                for start in range(0, len(lacking), _AT_ONCE):
+                    if self._ending.is_set():
+                        break
+                    part = lacking[start : start + _AT_ONCE]
+                    made += self._made(part)
+                    if progress is not None:
+                        progress(start + len(part), len(lacking))
+                if made:
+                    self._table.sweep(set(self._held.values()))
+                    self._keep_together()
             except MemfsError as error:
                 self.problem, self._tried = error.message, time.monotonic()
                 raise
             self.problem = ""
             return made
-
-    def _catch_up(self, progress: Progress | None) -> int:
-        lacking, made = self._wanted(), 0
-        for start in range(0, len(lacking), _AT_ONCE):
-            if self._ending.is_set():
-                break
-            part = lacking[start : start + _AT_ONCE]
-            made += self._made([text for text in map(self._text, part) if text is not None])
-            if progress is not None:
-                progress(start + len(part), len(lacking))
-        if made:
-            self._table.sweep(set(self._held.values()))
-            self._keep_together()
-        return made
 
     def catch_up_few(self) -> None:
         """Make the vectors of a few new items, where the model takes a moment for them; of many none.
@@ -188,10 +184,18 @@ class Embeddings:
         with self._turn:
             lacking = self._wanted() if self.embedder.light else []
             if 0 < len(lacking) <= _FEW:
-                self._made([text for text in map(self._text, lacking) if text is not None])
+                self._made(lacking)
 
-    def _made(self, texts: Sequence[_Text]) -> int:
-        """Make the vectors of texts but those whose vector is kept from before; return how many were made."""
+    def _made(self, lacking: Sequence[Lacking]) -> int:
+        """Make the vectors of items but those whose vector is kept from before; return how many were made."""
+        texts = []
+        for key, path, blob in lacking:
+            try:
+                text = whole(self._read(path))
+            except (MemfsError, OSError):  # it was removed, or is not valid: the store names it
+                self._unfit.add((path, blob))
+                continue
+            texts.append(_Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()))
         known = self._table.found({text.digest for text in texts}, of="text")
         fresh = {text.digest: text.text for text in texts if text.digest not in known}
         if fresh:
@@ -223,16 +227,6 @@ class Embeddings:
                 hint="choose another model, or 'memfs semantic off'",
             ) from error
 
-    def _text(self, lacking: Lacking) -> _Text | None:
-        key, path, blob = lacking
-        try:
-            item = self._read(path)
-        except (MemfsError, OSError):  # it was removed, or is not valid: the store names it
-            self._unfit.add((path, blob))
-            return None
-        text = whole(item)
-        return _Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
-
     # -- in step with the items -------------------------------------------------------------------------------------
     @property
     def vectors(self) -> VectorStore:
@@ -261,7 +255,9 @@ class Embeddings:
     def _compare(self, stamps: StampTable, whole: bool) -> None:
         """Note which items lack the vector of what they say."""
         if whole:
-            self._held = self._held or self._together()
+            if not self._held and (base := self._base()) and (packed := self._table.together(base)):
+                contents = self._contents()
+                self._held = {key: contents[key] for key in self._vectors.unpack(list(contents), packed)}
             rows = [(key, path, blob) for (path, key), (_, blob) in zip(stamps.ids(), stamps.blobs(), strict=True)]
             gone = self._held.keys() - {key for key, _, _ in rows}
             self._vectors.take(dict.fromkeys(gone))
@@ -276,16 +272,6 @@ class Embeddings:
             before = self._held.keys() & self._missing.keys()
             self._vectors.take(dict.fromkeys(before))
             self._held = {key: blob for key, blob in self._held.items() if key not in before} if before else self._held
-
-    def _together(self) -> dict[str, str]:
-        """The content ids of the items whose vectors were kept in one piece for this base of the index."""
-        base = self._base()
-        packed = self._table.together(base) if base else b""
-        if not packed:
-            return {}
-        contents = self._contents()
-        known = self._vectors.unpack(list(contents), packed)
-        return contents if len(known) == len(contents) else {key: contents[key] for key in known}
 
     def _keep_together(self) -> None:
         """Keep the vectors of the index's base in one piece, for the next process that asks."""
@@ -395,7 +381,8 @@ class VectorSearch:
             fresh = [text for text in texts if text not in self._asked]
             if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:
                 return
-            turns = [(text, turn) for text in fresh for turn in self._turns(text)]
+            light = self.embeddings.embedder.light  # a model that reads sentences weighs the turns of a talk itself
+            turns = [(one, turn) for one in fresh for turn in (terms.turns(one) if light else [terms.Turn(one)])]
             made = self.embeddings.embed([turn.text for _, turn in turns])
         except MemfsError as error:
             self._failed = time.monotonic()
@@ -408,10 +395,6 @@ class VectorSearch:
         self._asked.update(vectors)
         while len(self._asked) > max(_REMEMBERED, len(texts)):
             self._asked.popitem(last=False)
-
-    def _turns(self, text: str) -> Sequence[terms.Turn]:
-        """The turns of a talk as a question; a model that reads whole sentences weighs them itself."""
-        return terms.turns(text) if self.embeddings.embedder.light else [terms.Turn(text)]
 
     def behind(self) -> bool:
         """Whether some items have no vector yet, or the last question has none: words alone find those."""
@@ -433,18 +416,15 @@ class VectorSearch:
             threshold: how near they must be, -1 to 1.
         """
         try:
-            vector = self._vector(item)
+            if self._background:
+                vector: Vector = self.embeddings.embed([whole(item)])[0]
+            else:  # where items are not embedded here, the one that is kept for it, if any
+                vector = (self.embeddings.vectors.get(item.id) if item.id else None) or ()
             near = self.embeddings.vectors.search(vector, limit + 1, threshold) if any(vector) else []
         except MemfsError as error:
             self._store.note_failure(error)
             return []
         return [one.id for one in near if one.id != item.id][:limit]
-
-    def _vector(self, item: MemoryItem) -> Vector:
-        """The vector of an item; where items are not embedded here, the one that is kept for it, if any."""
-        if self._background:
-            return self.embeddings.embed([whole(item)])[0]
-        return (self.embeddings.vectors.get(item.id) if item.id else None) or ()
 
     def joined(self, together: Together, query: Query) -> Together:
         """The candidates of the text search, joined by those of similar meaning only, with what meaning adds to each.
@@ -456,7 +436,11 @@ class VectorSearch:
             return together
         try:
             more = self._nearby(vector, query, {one.id for one, _ in together})
-            everyone = [*together, *_in_their_sessions(more, together)]
+            # those without a word of the question have the share of their session
+            talks = {one.session: shares.session for one, shares in together if one.sequence is not None}
+            sessions = [one.session if one.sequence is not None else None for one in more]
+            beside = [Shares(session=talks[one]) if one in talks else NOTHING for one in sessions]
+            everyone = [*together, *zip(more, beside, strict=True)]
             cosines = self.embeddings.vectors.similarities(vector, [one.id for one, _ in everyone])
             nearness, lent = cosines, _NEIGHBOURS
             if self._takes_means:
@@ -483,15 +467,6 @@ class VectorSearch:
             if len(found) == count or len(near) < many:
                 break
         return found
-
-
-def _in_their_sessions(more: Iterable[Candidate], together: Together) -> list[tuple[Candidate, Shares]]:
-    """Candidates without a word of the question, with the share that their session has."""
-    worth = {one.session: shares.session for one, shares in together if one.sequence is not None}
-    return [
-        (one, Shares(session=worth[one.session]) if one.sequence is not None and one.session in worth else NOTHING)
-        for one in more
-    ]
 
 
 def _text_score(candidate: Candidate, shares: Shares) -> float:
@@ -603,7 +578,13 @@ class EmbeddingIndex:
             return self._current[1]
 
     def _made(self, model: str, address: str) -> VectorSearch:
-        chosen = embedder(model, service_of(address) if address else None)
+        service = None
+        if address:
+            from memfs.config_names import EMBEDDING_KEY
+            from memfs.endpoint import Endpoint, key_of  # only a service needs it
+
+            service = Endpoint(address, key_of(EMBEDDING_KEY))  # asked with this user's key
+        chosen = embedder(model, service)
         table, report = VectorTable(self._index.folder, chosen.name), self._store.note_failure
         made = Embeddings(chosen, table, self._index, self._store.read, report, brief=not self._background)
         return VectorSearch(self._store, made, background=self._background)
@@ -614,11 +595,3 @@ class EmbeddingIndex:
             current, self._current = self._current, None
             if current is not None:
                 current[1].embeddings.close()
-
-
-def service_of(address: str) -> Endpoint:
-    """The service at an address, asked with this user's key."""
-    from memfs.config_names import EMBEDDING_KEY
-    from memfs.endpoint import Endpoint, key_of  # only a service needs it
-
-    return Endpoint(address, key_of(EMBEDDING_KEY))

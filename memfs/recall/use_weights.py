@@ -7,7 +7,7 @@ bounded factor of a hit's score, for which few signals do little.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import exp, log
 from types import MappingProxyType
@@ -93,25 +93,22 @@ def learned(rows: Iterable[AccessRecord]) -> UseWeights:
     shown: Counter[str] = Counter()
     used: Counter[str] = Counter()
     count = 0
-    for row, marks in _lessons(rows):
+    # the same answer to the same agent teaches once, and each item by no more than ten answers
+    taught: Counter[str] = Counter()
+    last = {(row.agent, row.ids, frozenset(marks.items())): (row, marks) for row, marks in _answers(rows) if marks}
+    for row, marked in last.values():
+        marks = {key: mark for key, mark in marked.items() if taught[key] < _OF_ONE}
+        if not marks:
+            continue
+        taught.update(marks.keys())
+        if spent := frozenset(key.casefold() for key in marked.keys() - marks.keys()):
+            row = reduced(row, spent)
         count += 1
         shown.update({*row.ids[:_SHOWN], *marks})
         used.update(key for key, mark in marks.items() if mark > 0)
         shown.update(key for key, mark in marks.items() if mark < 0)
         _step(weights, row.reasons, marks)
     return UseWeights(count, weights, _items(used, shown, count))
-
-
-def _lessons(rows: Iterable[AccessRecord]) -> Iterator[_Answer]:
-    """The answers that teach something: the same one to the same agent once, and by each item no more than ten."""
-    taught: Counter[str] = Counter()
-    last = {(row.agent, row.ids, frozenset(marks.items())): (row, marks) for row, marks in _answers(rows) if marks}
-    for row, marks in last.values():
-        left = {key: mark for key, mark in marks.items() if taught[key] < _OF_ONE}
-        taught.update(left.keys())
-        spent = frozenset(key.casefold() for key in marks.keys() - left.keys())
-        if left:
-            yield reduced(row, spent) if spent else row, left
 
 
 def _answers(rows: Iterable[AccessRecord]) -> list[_Answer]:

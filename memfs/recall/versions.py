@@ -7,7 +7,7 @@ Precision comes before recall: two statements that may both be true are left alo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -93,25 +93,21 @@ def _opposed(one: _Statement, other: _Statement) -> str:
     if one.denies != other.denies:
         return ""
     if len(one.stems) == len(other.stems) and sorted(one.stems) == sorted(other.stems):
-        return _turned_round(one, other)
+        if not (_OVER.search(one.text) and _OVER.search(other.text)):
+            return ""
+        differ = [place for place, pair in enumerate(zip(one.stems, other.stems, strict=True)) if pair[0] != pair[1]]
+        swapped = len(differ) == 2 and one.stems[differ[0]] == other.stems[differ[1]]
+        return "one turns round what the other prefers" if swapped else ""  # ``tabs over spaces`` and the reverse
     start, end = _common(one.stems, other.stems)
-    mine, theirs = _between(one, start, end), _between(other, start, end)
+    mine, theirs = (each.words[start : len(each.words) - end] for each in (one, other))
     if not (0 < len(mine) <= _MOST_CHANGED and 0 < len(theirs) <= _MOST_CHANGED):
         return ""
-    if _are_opposites(mine, theirs) and start + end > 0 and start >= one.condition:
-        return f"one says {' '.join(mine)}, the other {' '.join(theirs)}"
-    if start + end >= (1 if _names_value(one.text) else 2) and _is_another_value(one, mine, theirs, start, end):
-        return f"one says {' '.join(mine)}, the other {' '.join(theirs)}"
+    says, said = " ".join(mine), " ".join(theirs)
+    opposed = frozenset({says.casefold(), said.casefold()}) in _OPPOSED and start + end > 0 and start >= one.condition
+    least = 1 if _names_value(one.text) else 2
+    if opposed or (start + end >= least and _is_another_value(one, mine, theirs, start, end)):
+        return f"one says {says}, the other {said}"
     return ""
-
-
-def _turned_round(one: _Statement, other: _Statement) -> str:
-    """``tabs over spaces`` and ``spaces over tabs``."""
-    if not (_OVER.search(one.text) and _OVER.search(other.text)):
-        return ""
-    differ = [index for index, (left, right) in enumerate(zip(one.stems, other.stems, strict=True)) if left != right]
-    swapped = len(differ) == 2 and one.stems[differ[0]] == other.stems[differ[1]]
-    return "one turns round what the other prefers" if swapped else ""
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
@@ -120,14 +116,6 @@ def _common(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     start = next((index for index in range(most) if one[index] != other[index]), most)
     end = next((index for index in range(most - start) if one[-1 - index] != other[-1 - index]), most - start)
     return start, end
-
-
-def _between(statement: _Statement, start: int, end: int) -> tuple[str, ...]:
-    return statement.words[start : len(statement.words) - end]
-
-
-def _are_opposites(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    return frozenset({" ".join(mine).casefold(), " ".join(theirs).casefold()}) in _OPPOSED
 
 
 def _is_another_value(statement: _Statement, mine: Sequence[str], theirs: Sequence[str], start: int, end: int) -> bool:
@@ -191,7 +179,8 @@ def _sentences(text: str) -> tuple[_Statement, ...]:
 def _statement_of(sentence: str) -> _Statement:
     words: list[str] = []
     denies = False
-    for word in _expanded(sentence):
+    written = _WORD.findall(sentence.replace("\u2019", "'"))
+    for word in " ".join([_SHORT_FORMS.get(one.casefold(), one) for one in written]).split():
         folded = word.casefold()
         if folded in _DENIALS:
             denies = not denies
@@ -201,11 +190,6 @@ def _statement_of(sentence: str) -> _Statement:
     first, comma, _ = sentence.partition(",")
     condition = len(_statement_of(first).words) if comma and words and words[0].casefold() in _CONDITIONS else 0
     return _Statement(tuple(words), tuple(map(_stem, words)), denies, sentence, condition)
-
-
-def _expanded(sentence: str) -> Iterator[str]:
-    for word in _WORD.findall(sentence.replace("\u2019", "'")):
-        yield from _SHORT_FORMS.get(word.casefold(), word).split()
 
 
 def _stem(word: str) -> str:
@@ -279,7 +263,10 @@ def is_earlier(older: MemoryItem, newer: MemoryItem) -> bool:
     statements = _sentences(_as_it_is(older.content))
     if len(statements) == 1 and (_linked(older, newer, CONTRADICTS) or _linked(newer, older, CONTRADICTS)):
         return True
-    return _restates(older, newer)
+    titles = normalised(older.title), normalised(newer.title)
+    if all(titles) and titles[0] != titles[1] and not _replaces(newer.title, older.title):
+        return False
+    return _replaces(newer.content, older.content)
 
 
 def version_of(item: MemoryItem) -> EarlierVersion:
@@ -312,13 +299,6 @@ def _of_one_matter(one: MemoryItem, other: MemoryItem) -> bool:
         and one.origin.sequence is None is other.origin.sequence
         and not (_linked(one, other, COMPATIBLE) or _linked(other, one, COMPATIBLE))
     )
-
-
-def _restates(older: MemoryItem, newer: MemoryItem) -> bool:
-    titles = normalised(older.title), normalised(newer.title)
-    if all(titles) and titles[0] != titles[1] and not _replaces(newer.title, older.title):
-        return False
-    return _replaces(newer.content, older.content)
 
 
 def _replaces(newer: str, older: str) -> bool:

@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import chain
 
 from memfs.dataclass import NamedTuple
@@ -108,6 +108,9 @@ def _stemmer(code: str) -> Callable[[str], Any]:
     return getattr(module, f"{called.title()}Stemmer")().stemWord  # type: ignore[no-any-return]
 
 
+_OTHER_LETTER = regex(f"[{''.join(word_lists()['letters'])}]", re.IGNORECASE)
+_SCRIPT_LETTERS = {code: regex(f"[{script}]") for code, script in word_lists()["scripts"].items()}
+"""By language the letters of its own script."""
 MOST = 2
 """A short text may be in several languages: how many of them are assumed at most."""
 
@@ -126,16 +129,18 @@ _LONG = 6
 """Letters; an ending means nothing in a word that has no more."""
 
 
-def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
+def _detect_languages(words: Sequence[str], text: str) -> tuple[str, ...]:
     """The languages that a text seems to be in, besides English, likeliest first; none for what may be English.
 
     At most two: those of a short text cannot always be distinguished.
 
     Args:
-        words: the words of the text, folded; in any case.
+        words: the words of the text; in any case.
         text: the text itself.
     """
-    plain, short = text.isascii() or _letter().search(text) is None, len(words) <= _SHORT
+    if not text.isascii():
+        words = [word if word.isascii() else folded(word) for word in words]
+    plain, short = text.isascii() or _OTHER_LETTER.search(text) is None, len(words) <= _SHORT
     # nearly all English texts: they are to cost nothing
     if plain and not (any(map(_identifies.__getitem__, words)) if short else not _distinctive().isdisjoint(words)):
         return ()
@@ -160,21 +165,10 @@ def _likely_languages(words: Collection[str], text: str) -> tuple[str, ...]:
     return tuple(sorted(close, key=lambda code: -likely[code])[:MOST])
 
 
-def _by_script(text: str) -> tuple[str, ...]:
-    """The languages that the scripts of a text show: Russian, Greek, Japanese, Chinese, Korean, Thai, Arabic, Hindi."""
-    found = tuple(code for code, script in _scripts().items() if script.search(text))
-    return tuple(code for code in found if code != "zh" or "ja" not in found)  # Japanese is written with both
-
-
 @cache
-def _scripts() -> dict[str, re.Pattern[str]]:
-    return {code: re.compile(f"[{script}]") for code, script in word_lists()["scripts"].items()}
-
-
-@cache
-def in_latin_letters() -> tuple[str, ...]:
-    """The languages that can be detected in a text in Latin letters, but English."""
-    return tuple(code for code in word_lists()["stop"] if code not in ("en", *word_lists()["scripts"]))
+def language_marks() -> Mapping[str, str]:
+    """The languages that can be detected in a text in Latin letters, but English, by the ``mark`` of each."""
+    return {mark(code): code for code in word_lists()["stop"] if code not in ("en", *word_lists()["scripts"])}
 
 
 @cache
@@ -219,11 +213,6 @@ def _has_ending(word: str) -> bool:
 
 
 @cache
-def _letter() -> re.Pattern[str]:
-    return re.compile(f"[{''.join(word_lists()['letters'])}]", re.IGNORECASE)
-
-
-@cache
 def _letters(code: str) -> frozenset[str]:
     return frozenset(
         letter for letters, codes in word_lists()["letters"].items() if code in codes.split() for letter in letters
@@ -256,6 +245,9 @@ _UNSPACED = (
 )
 # Vowel signs of Indic scripts are marks to Unicode, not letters, yet they belong to the word.
 _LETTER = "(?:[^\\W_]|[\u0900-\u0963\u0971-\u0de5\u0df2\u0df3\u0f71-\u0fbc])"
+# Large character classes take milliseconds to compile: a process that meets only ASCII text is spared them.
+_ANY_TOKEN = regex(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+(?:_+(?:(?![{_UNSPACED}]){_LETTER})+)*")
+_UNSPACED_LETTER = regex(f"[{_UNSPACED}]")
 _ASCII = bytes(one if chr(one).isalnum() or one == ord("_") else ord(" ") for one in range(128)).ljust(256)
 """A table for ``bytes.translate``: blanks for all between the words of ASCII text, far quicker than searching them."""
 _HUMPS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
@@ -365,7 +357,10 @@ def has_no_language(text: str) -> bool:
 
 def text_languages(text: str) -> tuple[str, ...]:
     """The languages, by code, that a text is in, those of its scripts included; none for English."""
-    by_script = () if text.isascii() else _by_script(text)
+    if text.isascii():
+        return languages(text)
+    found = [code for code, letters in _SCRIPT_LETTERS.items() if letters.search(text)]
+    by_script = (code for code in found if code != "zh" or "ja" not in found)  # Japanese is written with both
     return tuple(dict.fromkeys((*languages(text), *by_script)))
 
 
@@ -440,15 +435,14 @@ def weighted_terms(item: MemoryItem) -> tuple[WeightedTerms, ...]:
     """For each passage of an item the weight of each term (2 for each time in the title, 1 in content, tags and
     speaker, 0.5 elsewhere), and how many terms it has in all.
     """
-    return tuple(map(_weighted, passage_terms(item)))
-
-
-def _weighted(found: PassageTerms) -> WeightedTerms:
-    weights: dict[str, float] = {}
-    for part, weight in ((found.title, TITLE_WEIGHT), (found.body, BODY_WEIGHT), (found.extra, EXTRA_WEIGHT)):
-        for term in part:
-            weights[term] = weights.get(term, 0.0) + weight
-    return weights, len(found.title) + len(found.body) + len(found.extra)
+    rows = []
+    for found in passage_terms(item):
+        weights: dict[str, float] = {}
+        for part, weight in zip(found, (TITLE_WEIGHT, BODY_WEIGHT, EXTRA_WEIGHT), strict=True):
+            for term in part:
+                weights[term] = weights.get(term, 0.0) + weight
+        rows.append((weights, sum(map(len, found))))
+    return tuple(rows)
 
 
 @cache
@@ -458,13 +452,6 @@ def identity() -> str:
 
 
 # -- from text to tokens ------------------------------------------------------------------------------------------
-def _detect_languages(tokens: Sequence[str], text: str) -> tuple[str, ...]:
-    """``languages`` of a text that was cut into tokens already."""
-    if not text.isascii():
-        tokens = [token if token.isascii() else folded(token) for token in tokens]
-    return _likely_languages(tokens, text)
-
-
 def _cut_all(tokens: Sequence[str], detected: tuple[str, ...], plain: bool, alone: bool) -> list[str]:
     """The terms of tokens.
 
@@ -475,21 +462,17 @@ def _cut_all(tokens: Sequence[str], detected: tuple[str, ...], plain: bool, alon
     """
     if not tokens:
         return []
-    cut: Callable[[str], Iterable[str]] = (_memo_of(detected, alone) if detected else _memo).__getitem__
+    memo = _memo_of(detected, alone) if detected else _memo
+    parts: Iterable[Iterable[str]] = map(memo.__getitem__, tokens)
     if not plain:
-        cut = partial(_cut_any, cut, alone)
-    found = list(chain.from_iterable(map(cut, tokens)))
-    return found or [folded(token).casefold() for token in tokens]
-
-
-def _cut_any(cut: Callable[[str], Iterable[str]], alone: bool, token: str) -> Iterable[str]:
-    return _pairs(folded(token), alone) if is_unspaced(token) else cut(token)
+        parts = (_pairs(folded(token), alone) if is_unspaced(token) else memo[token] for token in tokens)
+    return list(chain.from_iterable(parts)) or [folded(token).casefold() for token in tokens]
 
 
 def _tokens(text: str) -> list[str]:
     """The words of a text as they were written, accents kept, without underscores around them."""
     if not text.isascii():
-        return _any_token().findall(_MARKS.sub("", unicodedata.normalize("NFKC", text)))
+        return _ANY_TOKEN.findall(_MARKS.sub("", unicodedata.normalize("NFKC", text)))
     plain = text.encode().translate(_ASCII).decode()
     words = plain.split()
     if "_" not in plain or not ("_ " in plain or " _" in plain or plain[0] == "_" or plain[-1] == "_"):
@@ -497,20 +480,9 @@ def _tokens(text: str) -> list[str]:
     return [bare for word in words if (bare := word.strip("_"))]
 
 
-# Large character classes take milliseconds to compile: a process that meets only ASCII text is spared them.
-@cache
-def _any_token() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+(?:_+(?:(?![{_UNSPACED}]){_LETTER})+)*")
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSPACED}]")
-
-
 def is_unspaced(token: str) -> bool:
     """Whether a word begins in a script that is written without spaces between words."""
-    return not token.isascii() and _unspaced().match(token) is not None
+    return not token.isascii() and _UNSPACED_LETTER.match(token) is not None
 
 
 def folded(text: str) -> str:
@@ -547,9 +519,7 @@ class _Memo(dict[str, tuple[str, ...]]):
 _memo = _Memo(())
 
 
-@cache
-def _memo_of(detected: tuple[str, ...], alone: bool) -> _Memo:
-    return _Memo(detected, alone)
+_memo_of = cache(_Memo)
 
 
 def _cut(token: str, detected: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -101,12 +101,7 @@ def english_terms(text: str) -> frozenset[str]:
 
 def marks(text: str) -> Mapping[str, str]:
     """The marks of the languages that a question of a few words may be in, with their codes; none for any other."""
-    return _by_mark() if analyzer.has_no_language(text) else {}
-
-
-@cache
-def _by_mark() -> Mapping[str, str]:
-    return {analyzer.mark(code): code for code in analyzer.in_latin_letters()}
+    return analyzer.language_marks() if analyzer.has_no_language(text) else {}
 
 
 def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
@@ -118,7 +113,7 @@ def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
 def held_terms(text: str, item: MemoryItem) -> frozenset[str]:
     """The terms that an item has, and those of a question's words that it has in another form of its own language."""
     held = {term for passage in analyzer.passage_terms(item) for field in passage for term in field}
-    codes = [code for mark, code in _by_mark().items() if mark in held]
+    codes = [code for mark, code in analyzer.language_marks().items() if mark in held]
     for token, stems in analyzer.in_languages(text, codes).items() if codes else ():
         if not held.isdisjoint(stems):
             held.update(term for _, found in analyzer.tokens(token) for term in found)
