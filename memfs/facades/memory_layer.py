@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from memfs.model.episode import Rule
 
 
-def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with other ones over them; tables are merged, everything else is replaced."""
-    if not isinstance(given, Mapping):
-        raise SettingInvalid(f"expected a table, got {ascii(given)[:60]}", field="memory")
-    merged = dict(values)
-    for name, value in given.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
-        merged[name] = {**merged[name], **value} if both else value
-    return merged
-
-
 NAME = "memory_recall"
 """What the tool is called: the names of tools have no dots."""
 NOTHING = "No relevant memories found."
@@ -95,8 +84,13 @@ class MemoryLayer(Facade):
             SettingInvalid: an unknown key (the hint names the nearest) or a wrong value; nothing was changed.
         """
         given = config["memory"] if isinstance(config, Mapping) and set(config) == {"memory"} else config
+        if not isinstance(given, Mapping):
+            raise SettingInvalid(f"expected a table, got {ascii(given)[:60]}", field="memory")
         with self._changing:
-            values, usual = _merged(self._values, given), self.workspace.sources.delivery
+            values, usual = dict(self._values), self.workspace.sources.delivery
+            for name, value in given.items():  # tables are merged, everything else is replaced
+                both = isinstance(value, Mapping) and isinstance(values.get(name), Mapping)
+                values[name] = {**values[name], **value} if both else value
             self._made = None  # where a table is refused, the sources are given the one before again
             self._made = usual, usual.apart(values, self._added)
             self._values = values

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from memfs.config import checked_values
@@ -76,16 +75,6 @@ def _reset_after_fork() -> None:
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def take(place: Place, user: object) -> OpenWorkspace:
-    """The open workspace at a place, opened once a process."""
-    root, memory = place
-    with _guard:
-        if place not in held:
-            held[place] = OpenWorkspace(open_workspace(root, memory=json.loads(memory)), passing=False)
-        held[place].users.add(user)
-        return held[place]
-
-
 def take_passing(memory: str, user: object) -> Place:
     """Make and open a workspace that passes; returns its place."""
     try:
@@ -101,16 +90,6 @@ def take_passing(memory: str, user: object) -> Place:
     held[place] = OpenWorkspace(opened, passing=True)
     held[place].users.add(user)
     return place
-
-
-def give_back(place: Place, user: object) -> None:
-    """One user less; with the last one the workspace is closed."""
-    with _guard:
-        opened = held.get(place)
-        if opened is not None:
-            opened.users.discard(user)
-            if not opened.users:
-                end(place)
 
 
 def end(place: Place, process: int = 0) -> None:
@@ -147,7 +126,6 @@ atexit.register(close_all)
 
 MEMORY = ":memory:"
 """The path of a workspace that exists only while it is open."""
-_Some = TypeVar("_Some", bound="Facade")
 Result = TypeVar("Result")
 
 
@@ -188,7 +166,27 @@ async def aside(work: Callable[..., Result], *arguments: Any, **named: Any) -> R
 
 
 # -- facades -----------------------------------------------------------------------------------------------------
-class Facade:
+class Closable:
+    """Ends with the block of a ``with`` or ``async with``."""
+
+    def close(self) -> None:
+        """End the use of what is open. May be repeated."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await aside(self.close)
+
+
+class Facade(Closable):
     """What all facades have in common: the workspace they work in, opened when it is first used.
 
     Attributes:
@@ -263,12 +261,18 @@ class Facade:
         assert self._place is not None  # chosen when the facade was made
         opened = held.get(self._place)
         if opened is None or self not in opened.users:  # the first use, or the first in a forked child
-            opened = take(self._place, self)
+            root, memory = self._place
+            with _guard:
+                if self._place not in held:  # opened once a process
+                    made = open_workspace(root, memory=json.loads(memory))
+                    held[self._place] = OpenWorkspace(made, passing=False)
+                opened = held[self._place]
+                opened.users.add(self)
         if self.teaches:
             opened.workspace.learner.program = True
         return opened.workspace
 
-    def working_in(self: _Some, workspace: Workspace) -> _Some:
+    def working_in(self, workspace: Workspace) -> Self:
         """The same facade, from now on in this open workspace, which stays open when the facade is closed."""
         self._given = workspace
         return self
@@ -276,8 +280,12 @@ class Facade:
     def close(self) -> None:
         """End the facade's use of its workspace, which is closed when no other facade uses it. May be repeated."""
         self._closed = True
-        if self._place is not None:
-            give_back(self._place, self)
+        with _guard:
+            opened = held.get(self._place) if self._place is not None else None
+            if self._place is not None and opened is not None:
+                opened.users.discard(self)
+                if not opened.users:
+                    end(self._place)
 
     def finish(self) -> None:
         """Close, where that is the end of an agent's session: what waits for it is committed.
@@ -292,34 +300,6 @@ class Facade:
                 opened.end_session()
         finally:
             self.close()
-
-    def __enter__(self: _Some) -> _Some:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Closable:
-    """Ends with the block of a ``with`` or ``async with``."""
-
-    def close(self) -> None:
-        """End the use of what is open. May be repeated."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await aside(self.close)
 
 
 class SignedFacade(Facade):

@@ -71,23 +71,19 @@ def episode_of(item: MemoryItem) -> Episode | None:
         action = Action(text_in(done.get("tool")), text_in(done.get("description")))
         error, when = text_in(data.get("error")), item.timestamp or item.created
         warned = texts_in(data.get("warned"))
-        made = Episode.create(_state_of(item, action), action, data["outcome"], error, timestamp=when, warned=warned)
+        origin, circumstances = item.origin, data.get("circumstances")
+        state = StateSnapshot.create(
+            texts_in(data.get("files")),
+            text_in(data.get("situation")),
+            tool=text_in(data.get("tool")) or action.tool,
+            agent=origin.agent,
+            session=origin.session,
+            task=origin.task,
+            circumstances=circumstances if isinstance(circumstances, Mapping) else None,
+        )
+        made = Episode.create(state, action, data["outcome"], error, timestamp=when, warned=warned)
         return replace(made, id=item.id)
     return None
-
-
-def _state_of(item: MemoryItem, action: Action) -> StateSnapshot:
-    data, origin = item.data, item.origin
-    circumstances = data.get("circumstances")
-    return StateSnapshot.create(
-        texts_in(data.get("files")),
-        text_in(data.get("situation")),
-        tool=text_in(data.get("tool")) or action.tool,
-        agent=origin.agent,
-        session=origin.session,
-        task=origin.task,
-        circumstances=circumstances if isinstance(circumstances, Mapping) else None,
-    )
 
 
 # -- wording ------------------------------------------------------------------------------------------------------

@@ -78,19 +78,17 @@ def _given(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _named(name: str, value: Any) -> PatternName | None:
     """One pattern; ``name`` is what it is filed under, "" where it is by itself."""
+    count, details, number = 1, {}, as_number(value)
     if isinstance(value, Mapping):
-        found = next((value[key] for key in _NAMES if isinstance(value.get(key), str) and value[key].strip()), "")
+        found = (value[key] for key in _NAMES if isinstance(value.get(key), str) and value[key].strip())
+        name, details = name or next(found, ""), dict(value)
         count = next((int(value[key]) for key in _COUNTS if (as_number(value.get(key)) or 0) >= 1), 1)
-        return _made(name or found, count, value)
-    if name:
-        times = as_number(value)
-        return _made(name, int(times) if times is not None and times >= 1 else 1, {})
-    return _made(value if isinstance(value, str) else str(value) if as_number(value) is not None else "", 1, {})
-
-
-def _made(name: str, count: int, details: Mapping[str, Any]) -> PatternName | None:
+    elif name:
+        count = int(number) if number is not None and number >= 1 else 1
+    elif isinstance(value, str) or number is not None:
+        name = str(value)
     plain = " ".join(name.split())[:_LONGEST_B]
-    return PatternName(plain, min(count, 10**9), dict(details)) if plain else None
+    return PatternName(plain, min(count, 10**9), details) if plain else None
 
 
 def pattern_text(pattern: PatternName) -> str:

@@ -256,8 +256,18 @@ def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[a
     Raises:
         CheckpointInvalid: the payload is not there, or damaged.
     """
-    with io.descriptor(_opened(payload, checkpoint)) as fd:
-        size, name = checkpoint.payload_bytes, payload.name
+    hint = "copy its folder from where it was made, or use another checkpoint"
+    try:
+        opened = io.open_file(payload, os.O_RDONLY)
+    except FileNotFoundError:
+        reason = "its payload is not here: payloads are not in git, a clone has the manifests only"
+        raise invalid(checkpoint.id, reason, hint) from None
+    except MemfsError as error:
+        raise invalid(checkpoint.id, f"its payload cannot be read: {error.message}", hint) from error
+    with io.descriptor(opened) as fd:
+        facts, size, name = os.fstat(fd), checkpoint.payload_bytes, payload.name
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:
+            raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
         packed = archive.verified(archive.chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
         with _damage_named(checkpoint):
             yield archive.members(archive.decompressed(packed, checkpoint.unpacked, name))
@@ -302,37 +312,15 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
     wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
     if wrong or len(listed) != checkpoint.files:
         raise invalid(checkpoint.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
-    summary = _payload_summary(special.get(MEMBER, b""), checkpoint)
+    try:
+        summary = json.loads(special.get(MEMBER, b"").decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        summary = None
+    parts = ("update", "system_configuration", "agents", "completed_work")
+    if not isinstance(summary, dict) or not all(isinstance(summary.get(name), dict) for name in parts):
+        raise invalid(checkpoint.id, "what it says for a recovery cannot be read")
     places = frozenset(found[path][0] for path in listed)
     return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, checksums=listed, summary=summary, places=places)
-
-
-def _opened(payload: Path, checkpoint: Checkpoint) -> int:
-    hint = "copy its folder from where it was made, or use another checkpoint"
-    try:
-        fd = io.open_file(payload, os.O_RDONLY)
-    except FileNotFoundError:
-        reason = "its payload is not here: payloads are not in git, a clone has the manifests only"
-        raise invalid(checkpoint.id, reason, hint) from None
-    except MemfsError as error:
-        raise invalid(checkpoint.id, f"its payload cannot be read: {error.message}", hint) from error
-    facts, size = os.fstat(fd), checkpoint.payload_bytes
-    if stat.S_ISREG(facts.st_mode) and facts.st_size == size:
-        return fd
-    os.close(fd)
-    raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
-
-
-def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
-    try:
-        found = json.loads(data.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(
-        isinstance(found.get(name), dict) for name in ("update", "system_configuration", "agents", "completed_work")
-    ):
-        raise invalid(checkpoint.id, "what it says for a recovery cannot be read")
-    return found
 
 
 def write_payload(target: Path, content: Iterable[bytes]) -> None:

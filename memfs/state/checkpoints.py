@@ -190,10 +190,8 @@ class CheckpointStatus:
     update_late: int = 0
 
 
-_AREA = "checkpoints"
 _PATIENCE = 600.0
 _LEVEL = 3  # how hard a payload is compressed
-_AT_CLOSE = 600.0
 
 
 class Checkpoints(CheckpointStore):
@@ -295,7 +293,7 @@ class Checkpoints(CheckpointStore):
         Raises:
             QuotaExceeded: not even then; nothing was made.
         """
-        limit = read_system_config(self._parts.tree, self._parts.codec).quotas.bytes.get(_AREA, 0)
+        limit = read_system_config(self._parts.tree, self._parts.codec).quotas.bytes.get("checkpoints", 0)
         used = io.weigh(self.folder) if limit else 0
         if used <= limit:
             return False
@@ -539,5 +537,5 @@ class Checkpoints(CheckpointStore):
 
     def close(self) -> None:
         """Wait for a checkpoint that is being made."""
-        self._worker.settle(_AT_CLOSE)
+        self._worker.settle(_PATIENCE)
         self._worker.close()

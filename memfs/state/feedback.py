@@ -22,7 +22,7 @@ from memfs.model.state_paths import feedback_path, meta_review_path, system_stat
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.aggregates import pattern_text, patterns_of
-from memfs.state.metrics import FeedbackDelivery, compared, measured, name_in
+from memfs.state.metrics import FeedbackDelivery, check_agent, compared, measured, name_in
 from memfs.state.reader import UNREADABLE, DocumentChange
 from memfs.store.store import retry_on_conflict
 
@@ -83,12 +83,7 @@ def sentences(value: Any) -> tuple[str, ...]:
     What is under a key keeps the key in front of it, but for keys that only say that it is advice, such as
     ``recommendations``.
     """
-    found: list[str] = []
-    for sentence in _sentences(value, "", 0):
-        found.append(sentence)
-        if len(found) >= _MOST:
-            break
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(islice(_sentences(value, "", 0), _MOST)))
 
 
 def _sentences(value: Any, where: str, depth: int) -> Iterator[str]:
@@ -174,7 +169,6 @@ def _line(text: str) -> str:
 
 
 LATEST = "latest"
-_LONGEST_NAME = 1_000
 _TRIES = 5
 _ACTIVE = ("agent_output", "hypothesis", "state_update")
 
@@ -204,7 +198,7 @@ class FeedbackStore:
         """
         number = self._number(iteration)
         if agent_type is not None:
-            _check_agent(agent_type, "agent_type")
+            check_agent(agent_type, "agent_type")
         review = {} if number is None else self._review(number)
         content = content_of(review)
         if agent_type is not None:
@@ -234,7 +228,7 @@ class FeedbackStore:
         Raises:
             QueryInvalid: there is no name.
         """
-        _check_agent(agent, "agent")
+        check_agent(agent, "agent")
         remarks: list[str] = []
         number, review = self._newest(remarks)
         known = self._reader.index.agents(_ACTIVE)
@@ -364,8 +358,3 @@ class FeedbackStore:
                     from_iteration=values["from_iteration"],
                     iteration=row.facts.iteration or 0,
                 )
-
-
-def _check_agent(agent: object, field: str) -> None:
-    if not isinstance(agent, str) or not agent.strip() or len(agent) > _LONGEST_NAME:
-        raise QueryInvalid("expected the name of an agent", field=field, hint="give its name as it is stored")

@@ -361,7 +361,18 @@ def _use(use: _Tally) -> dict[str, Any]:
 
 
 # -- agents' names ------------------------------------------------------------------------------------------------
+_LONGEST_AGENT = 1_000
 _BLANK = re.compile(r"[._\-\s]+")
+
+
+def check_agent(agent: object, field: str) -> None:
+    """Refuse what is no agent's name.
+
+    Raises:
+        QueryInvalid: it is none; with the field.
+    """
+    if not isinstance(agent, str) or not agent.strip() or len(agent) > _LONGEST_AGENT:
+        raise QueryInvalid("expected the name of an agent", field=field, hint="give its name as it is stored")
 
 
 def name_in(names: Iterable[str], agent: str) -> str:
@@ -557,32 +568,24 @@ def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[
 
 
 def _reasons(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
-    yield from _improvement(analysis, peers)
+    rate = analysis.improvement_rate
+    if rate is not None and peers:
+        others = sum(peers) / len(peers)
+        size = max(abs(rate), abs(others))
+        share = round(_LEVEL * (rate - others) / size, 3) if size else 0.0
+        place = "above" if rate > others else "below"
+        sentence = f"its improvement rate, {rate:.3g}, is {place} the others' {others:.3g}"
+        yield min(max(share, -_LEVEL), _LEVEL), sentence
+    elif rate is not None and analysis.improvement_basis.startswith("ratings"):
+        yield round((rate - 0.5) * 2 * _LEVEL, 3), f"{rate * 100:.0f} % of its hypotheses are rated above their parents"
+    elif rate is not None:
+        yield (_STEP if rate > 0 else -_STEP if rate < 0 else 0.0), f"its improvement rate is {rate:.3g}"
     if analysis.diversity is not None and 0 <= analysis.diversity < _ALIKE:
         yield -_STEP, f"its outputs are much alike: diversity {analysis.diversity:.2f}"
     rates = [(one.success_rate, one.uses) for one in analysis.strategies if one.success_rate is not None]
     if rates:
-        rate = sum(rate * uses for rate, uses in rates) / sum(uses for _, uses in rates)
-        yield round((rate - 0.5) * _LEVEL, 3), f"{rate * 100:.0f} % of what it tried with a named strategy succeeded"
-
-
-def _improvement(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
-    rate = analysis.improvement_rate
-    if rate is None:
-        return
-    if peers:
-        others = sum(peers) / len(peers)
-        size = max(abs(rate), abs(others))
-        share = round(_LEVEL * (rate - others) / size, 3) if size else 0.0
-        compared = "above" if rate > others else "below"
-        yield (
-            min(max(share, -_LEVEL), _LEVEL),
-            f"its improvement rate, {rate:.3g}, is {compared} the others' {others:.3g}",
-        )
-    elif analysis.improvement_basis.startswith("ratings"):
-        yield round((rate - 0.5) * 2 * _LEVEL, 3), f"{rate * 100:.0f} % of its hypotheses are rated above their parents"
-    else:
-        yield (_STEP if rate > 0 else -_STEP if rate < 0 else 0.0), f"its improvement rate is {rate:.3g}"
+        good = sum(rate * uses for rate, uses in rates) / sum(uses for _, uses in rates)
+        yield round((good - 0.5) * _LEVEL, 3), f"{good * 100:.0f} % of what it tried with a named strategy succeeded"
 
 
 MOST_ITERATIONS = 10_000
@@ -652,9 +655,8 @@ class AgentAnalyst:
         weight, reasons = suggested(analysis, _peers(name, improvement_basis, everybody))
         return replace(analysis, suggested_weight=weight, reasons=reasons)
 
-    def _named(self, agent: object, everybody: Mapping[int, Mapping[str, Any]]) -> str:
-        if not isinstance(agent, str) or not agent.strip():
-            raise QueryInvalid("expected the name of an agent", field="agent", hint="give its name as it is stored")
+    def _named(self, agent: str, everybody: Mapping[int, Mapping[str, Any]]) -> str:
+        check_agent(agent, "agent")
         active = {*self._reader.index.agents(_ACTIVE), *(name for agents in everybody.values() for name in agents)}
         known = active.union(self._reader.index.agents(("meta_review",)))
         if name := name_in(sorted(active), agent) or name_in(sorted(known), agent):

@@ -348,7 +348,7 @@ class Contexts:
             IdInvalid: the name could not be a file's.
             ContentError: its file is invalid at present.
         """
-        return self._mapping(*self._found(name))
+        return self._found(name)[2]
 
     def set(self, values: Mapping[str, Any], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
         """Give keys new values and leave the others alone; durable on return.
@@ -366,32 +366,30 @@ class Contexts:
         """
         if not isinstance(values, Mapping):
             raise errors.SchemaInvalid("expected keys and values", field="values", hint='write {"branch": "main"}')
-        return retry_on_conflict(lambda: self._set(values, name, source))
+        codec = self._parts.codec
 
-    def _set(self, values: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
-        path, before = self._found(name)
-        changed = {**self._mapping(path, before), **values}
-        if before is None and not changed:
-            return {}
-        after = self._parts.codec.write_document(changed, path, "context", before)
-        # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
-        expected = "" if before is None else sha256(before)
-        message = f"Set {shortlist(map(str, values), 3)} of the context {name}"
-        self._store.put_documents([(path, after, expected)], message, source=source, alone=True)
-        return self._mapping(path, after)
+        def attempt() -> dict[str, Any]:
+            path, before, known = self._found(name)
+            changed = {**known, **values}
+            if before is None and not changed:
+                return {}
+            after = codec.write_document(changed, path, "context", before)
+            # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
+            expected = "" if before is None else sha256(before)
+            message = f"Set {shortlist(map(str, values), 3)} of the context {name}"
+            self._store.put_documents([(path, after, expected)], message, source=source, alone=True)
+            return codec.read_document(after, path, "context")
 
-    def _found(self, name: str) -> tuple[str, bytes | None]:
-        """The path of a context's file, and its bytes where there is one."""
+        return retry_on_conflict(attempt)
+
+    def _found(self, name: str) -> tuple[str, bytes | None, dict[str, Any]]:
+        """The path of a context's file; its bytes and its keys where there is one."""
         paths = [f"{CONTEXTS}/{check_id(name)}{suffix}" for suffix in ITEM_SUFFIXES]
         for path in paths:
-            try:
-                return path, self._parts.seen.read(path, READ_LIMIT).data
-            except FileNotFoundError:
-                continue
-        return paths[0], None
-
-    def _mapping(self, path: str, data: bytes | None) -> dict[str, Any]:
-        return {} if data is None else self._parts.codec.read_document(data, path, "context")
+            with suppress(FileNotFoundError):
+                data = self._parts.seen.read(path, READ_LIMIT).data
+                return path, data, self._parts.codec.read_document(data, path, "context")
+        return paths[0], None, {}
 
 
 # -- noticing what changed ---------------------------------------------------------------------------------------------

@@ -168,16 +168,17 @@ class Iterations:
 
     def current(self) -> int:
         """The newest open iteration; where none is open, the one after the newest is started."""
-        return retry_on_conflict(self._current)
 
-    def _current(self) -> int:
-        found = self.reader.open_iteration()
-        if found is not None:
-            return found
-        try:
-            return self.start((self.reader.latest_iteration() or 0) + 1).number
-        except IterationInvalid as error:  # another process has just started and closed that one
-            raise Conflict(error.message, path=error.path) from error
+        def attempt() -> int:
+            found = self.reader.open_iteration()
+            if found is not None:
+                return found
+            try:
+                return self.start((self.reader.latest_iteration() or 0) + 1).number
+            except IterationInvalid as error:  # another process has just started and closed that one
+                raise Conflict(error.message, path=error.path) from error
+
+        return retry_on_conflict(attempt)
 
     def into(self, number: int | None) -> int:
         """The iteration that a document goes into: the one asked for, started where it is the next, or the current.

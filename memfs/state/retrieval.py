@@ -401,6 +401,11 @@ class Retrieval:
             missing.append(_LOOK_LATE)
         if collector.late or not looked:
             missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
+        parts, behind = self._reader.parts, dict[str, Any]()
+        if self._reader.files.revision is None:  # how far what is only eventually consistent is behind
+            behind["uncommitted_writes"] = len(parts.journal.operations())
+            if (entry := parts.seen.entry(aggregate_path("research_progress"))) is not None:
+                behind["aggregates_seconds"] = max(0.0, round(time.time() - entry.mtime_ns / 1e9, 3))
         # what was asked for; on a side that was left open, the first or last moment of what was found
         first = request.start or min(collector.moments, default=None)
         last = request.end or max(collector.moments, default=None)
@@ -410,7 +415,7 @@ class Retrieval:
             content=RetrievedContent(**content),
             partial=bool(missing),
             missing=tuple(missing),
-            behind=self._behind(),
+            behind=behind,
         )
 
     def cache_statistics(self) -> Mapping[str, Any]:
@@ -422,17 +427,6 @@ class Retrieval:
         lookups = cache.hits + cache.misses
         rate = round(cache.hits / lookups, 4) if lookups else 0.0
         return {"hits": cache.hits, "misses": cache.misses, "rate": rate, "documents": cache.currsize}
-
-    def _behind(self) -> dict[str, Any]:
-        """How far what is only eventually consistent is behind; nothing of a revision is."""
-        if self._reader.files.revision is not None:
-            return {}
-        parts = self._reader.parts
-        behind: dict[str, Any] = {"uncommitted_writes": len(parts.journal.operations())}
-        entry = parts.seen.entry(aggregate_path("research_progress"))
-        if entry is not None:
-            behind["aggregates_seconds"] = max(0.0, round(time.time() - entry.mtime_ns / 1e9, 3))
-        return behind
 
 
 _AT_ONCE = 200
@@ -518,25 +512,23 @@ def search_states(
         scores.update((row.path, score) for row, score in ranked)
         return [row for row, _ in ranked]
 
-    documents = reader.answered(found).documents
-    return [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in documents]
-
-
-def _hit(row: state_facts.StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
-    facts = row.facts
-    texts = islice(state_facts.texts(values), _MOST_TEXTS)
-    best = max(texts, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
-    excerpt = " ".join(best.split())
-    return StateHit(
-        path=facts.path,
-        kind=facts.kind,
-        score=round(score, 6),
-        iteration=facts.iteration,
-        timestamp=facts.timestamp,
-        archive=row.archive,
-        excerpt=excerpt if len(excerpt) <= _EXCERPT else f"{excerpt[: _EXCERPT - 3]}...",
-        document=values,
-    )
+    hits, asked = [], set(terms)
+    for one in reader.answered(found).documents:
+        texts = islice(state_facts.texts(one.values), _MOST_TEXTS)
+        best = max(texts, key=lambda text: len(asked.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
+        excerpt = " ".join(best.split())
+        hit = StateHit(
+            path=one.facts.path,
+            kind=one.facts.kind,
+            score=round(scores[one.row.path], 6),
+            iteration=one.facts.iteration,
+            timestamp=one.facts.timestamp,
+            archive=one.row.archive,
+            excerpt=excerpt if len(excerpt) <= _EXCERPT else f"{excerpt[: _EXCERPT - 3]}...",
+            document=one.values,
+        )
+        hits.append(hit)
+    return hits
 
 
 _NEAREST = 16

@@ -265,8 +265,18 @@ class Threads:
             folder = state_paths.thread_folder(named(thread, "thread_id"))
         else:
             folder = state_paths.snapshots_folder(named(thread, "thread_id"), namespace)
-        found = (self._place_at(entry.path, thread, namespace) for entry in self.files.scan(folder))
-        return sorted((one for one in found if one is not None), key=lambda place: place.id, reverse=True)
+        found = []
+        for entry in self.files.scan(folder):
+            if state_paths.document_kind(entry.path) != "graph_checkpoint":
+                continue
+            parts = state_paths.snapshot_at(entry.path)
+            if parts is None:  # a name in it was shortened
+                with suppress(FileNotFoundError, MemfsError):
+                    parts = ThreadSnapshot.from_document(self.files.read(entry.path, whole=False).values).place
+            if parts is not None:
+                whole = parts[1] if namespace is None else namespace
+                found.append(ThreadPlace(parts[0] if thread is None else thread, whole, parts[2]))
+        return sorted(found, key=lambda place: place.id, reverse=True)
 
     def problems(self) -> list[Problem]:
         """What is wrong with checkpoints: values that are kept where they no longer are."""
@@ -280,20 +290,6 @@ class Threads:
             except MemfsError as error:
                 found.append(Problem.of(error, snapshot_path(place)))
         return found
-
-    def _place_at(self, path: str, thread: str | None, namespace: str | None) -> ThreadPlace | None:
-        if state_paths.document_kind(path) != "graph_checkpoint":
-            return None
-        parts = state_paths.snapshot_at(path)
-        if parts is None:  # a name in it was shortened
-            try:
-                parts = ThreadSnapshot.from_document(self.files.read(path, whole=False).values).place
-            except (FileNotFoundError, MemfsError):
-                return None
-        place = ThreadPlace(*parts)
-        return ThreadPlace(
-            place.thread if thread is None else thread, place.namespace if namespace is None else namespace, place.id
-        )
 
     def writes(self, place: ThreadPlace) -> list[TaskWrites]:
         """What the tasks wrote that began at a checkpoint, in the order of their steps."""

@@ -521,7 +521,10 @@ class Exporter:
         item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
         if sha256(data) != item.sha256:
             raise errors.ContentError("the file changed while it was read", path=path, hint="export it again")
-        if not _wanted(item, query):
+        if (query.agents and item.origin.agent not in query.agents) or (query.items and item.type not in query.items):
+            return None
+        at = item.timestamp or item.created
+        if (query.start and (at is None or at < query.start)) or (query.end and (at is None or at > query.end)):
             return None
         document = {"id": item.id, "type": item.type, **item_fields.values(item)}
         return ExportRecord(path=path, type=MEMORY, sha256=item.sha256, document=document, text=data.decode())
@@ -536,24 +539,12 @@ def _record(state: State) -> ExportRecord:
     return ExportRecord(path=path, type=kind, iteration=iteration, sha256=state.sha256, document=state.values)
 
 
-def _wanted(item: MemoryItem, query: StateQuery) -> bool:
-    if (query.agents and item.origin.agent not in query.agents) or (query.items and item.type not in query.items):
-        return False
-    at = item.timestamp or item.created
-    if at is None:
-        return query.start is None and query.end is None
-    return (query.start is None or query.start <= at) and (query.end is None or at <= query.end)
-
-
 # -- import -------------------------------------------------------------------------------------------------------
-_REPLACE = "import with --replace to have it so, or take the record out"
 _SUFFIX = 8
-_GIVEN_BY_PLACE = ("id", "type")
 _TELLING = ("type", "title", "content", "tags", "timestamp", "origin")
 """What makes a line without an id the memory that an earlier import stored."""
 _BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
 _BATCH_BYTES = 8 << 20
-_SOURCE = "import"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -654,7 +645,7 @@ class _Import:
             number = sum(map(bool, due))
             message = f"Import {number:,} {'memory' if number == 1 else 'memories'} from {os.path.basename(self._name)}"
             try:
-                self._store.carry_out(plans, message, source=_SOURCE, critical=False)
+                self._store.carry_out(plans, message, source="import", critical=False)
             except errors.Conflict:
                 self._store.refresh()  # somebody else was quicker: it is looked at again
                 raise
@@ -679,15 +670,17 @@ class _Import:
         data = self._text(record, item)
         existing = self._store.get(item.id) if self._store.locate(item.id) else None
         if existing is not None:
-            item = _with_times(item, record.document, existing)
+            if not record.document.get("created"):  # it names no times: those of the one that is there
+                timestamp = item.timestamp if record.document.get("timestamp") else existing.timestamp
+                item = item.replace(created=existing.created, timestamp=timestamp)
             if (data is not None and existing.sha256 == sha256(data)) or _values(existing) == _values(item):
                 return ()
             if not self._replace:
                 if not record.document.get("id") and not record.path:
                     return ()  # an earlier import stored it, and it was changed here
-                raise errors.Conflict(
-                    f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
-                )
+                hint = "import with --replace to have it so, or take the record out"
+                message = f"the memory {item.id!r} is there with other content"
+                raise errors.Conflict(message, current=existing.sha256, hint=hint)
         if data is None or (existing is not None and existing.path != record.path):
             return self._planner.put(item, existing.sha256 if existing else "", self._allow_secret, plain=not secret)
         stored, reason = item.replace(path=record.path, sha256=sha256(data)), allowed(item)[1]
@@ -713,7 +706,7 @@ def item_of(record: ExportRecord, parts: Parts, name: str = "") -> MemoryItem:
     Raises:
         ContentError: they describe none.
     """
-    own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
+    own = {key: value for key, value in record.document.items() if key not in ("id", "type")}  # its place says these
     own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
     kind = parts.kinds.get(str(record.document.get("type") or "semantic"))
     place = f"{CONTENT}/{kind.folder}/{check_id(name or _id_of(record))}.json"
@@ -723,15 +716,6 @@ def item_of(record: ExportRecord, parts: Parts, name: str = "") -> MemoryItem:
 def _values(item: MemoryItem) -> Mapping[str, Any]:
     """What is compared: all but when the file was last written, which a replacement changes."""
     return {"id": item.id, "type": item.type, **item_fields.values(item), "updated": None}
-
-
-def _with_times(item: MemoryItem, document: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
-    """The item with the times of the one that is there, where its record names none."""
-    if document.get("created"):
-        return item
-    return item.replace(
-        created=existing.created, timestamp=item.timestamp if document.get("timestamp") else existing.timestamp
-    )
 
 
 def _id_of(record: ExportRecord) -> str:

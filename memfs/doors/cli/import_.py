@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,6 @@ from memfs.doors.cli import output
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import PROPOSED
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _EXPORT, _MARKDOWN, _CLAUDE, _CONVENTIONS = "memfs", "markdown", "claude-code", "conventions"
 _NAMED = 20
 _WIDTH = 72
-_STDIN = "standard input"
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------
@@ -214,7 +212,9 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     name, taken = _read(workspace, store, files)
     arrivals = taken.arrivals
     if given["reviewed"]:
-        arrivals = [replace(one, item=_vouched_for(one.item)) for one in arrivals]
+        for place, one in enumerate(arrivals):
+            if one.item.trust not in VOUCHED:
+                arrivals[place] = replace(one, item=one.item.replace(trust=Trust.REVIEWED.value))
     arriving = ImportService(workspace.store, workspace.parts)
     fates = arriving.take_in(
         taken.tool,
@@ -255,19 +255,17 @@ def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, 
     return name, importers.read(paths, found.work_tree, workspace.kinds, store)
 
 
-def _vouched_for(item: MemoryItem) -> MemoryItem:
-    return item if item.trust in VOUCHED else item.replace(trust=Trust.REVIEWED.value)
-
-
 # -- an export ----------------------------------------------------------------------------------------------------
 def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
     from memfs.doors.importers import SkippedSource
     from memfs.state.transfer import import_memories
 
-    name = _STDIN if file == "-" else file
+    name = "standard input" if file == "-" else file
     chosen = {key: given[key] for key in ("replace", "dry_run", "allow_secret")}
-    source: str | BinaryIO = _stdin() if file == "-" else file
+    if file == "-" and sys.stdin is None:
+        output.read_input()  # says what is wrong with it
+    source = sys.stdin.buffer if file == "-" else file
     done = import_memories(workspace.parts, workspace.store, source, **chosen)
     hints: set[str | None] = set()
     for error in done.refused[:_NAMED]:
@@ -287,9 +285,3 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
             SkippedSource(f"{error.path or name}:{error.line or 0}", error.sentence) for error in done.refused
         ),
     )
-
-
-def _stdin() -> BinaryIO:
-    if sys.stdin is None:
-        output.read_input()  # says what is wrong with it
-    return sys.stdin.buffer

@@ -318,22 +318,19 @@ def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> Expo
         memfs state export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7
         memfs state export --type hypothesis --since 7d | jq .document.rating
     """
-    numbers = tuple(number for written in spans for number in _export_span(written))
-    return exported(types=types, iterations=numbers, **given)
-
-
-def _export_span(written: str) -> range:
-    first, dash, last = written.partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()) or len(written) > 30:
-        raise Unclear(f"--iteration: {written!r} is no iteration", "write 3, or 3-7")
-    begin, end = int(first), int(last or first)
-    if end < begin or end - begin > 1_000_000:
-        raise Unclear(f"--iteration: {written!r} is no span", "write the smaller number first")
-    return range(begin, end + 1)
+    numbers: list[int] = []
+    for written in spans:
+        first, dash, last = written.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(written) > 30:
+            raise Unclear(f"--iteration: {written!r} is no iteration", "write 3, or 3-7")
+        begin, end = int(first), int(last or first)
+        if end < begin or end - begin > 1_000_000:
+            raise Unclear(f"--iteration: {written!r} is no span", "write the smaller number first")
+        numbers += range(begin, end + 1)
+    return exported(types=types, iterations=tuple(numbers), **given)
 
 
 # -- checkpoint ---------------------------------------------------------------------------------------------------
-_NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
 
 
 # -- checkpoint create --------------------------------------------------------------------------------------------
@@ -359,7 +356,8 @@ def _checkpoint_create(workspace: Workspace, reason: str) -> Checkpoint:
 # -- checkpoint list ----------------------------------------------------------------------------------------------
 def _checkpoint_list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Text:
     if not listed:
-        yield "There was no checkpoint" if as_of else _NONE_YET
+        none_yet = "No checkpoints yet: 'memfs state checkpoint create' makes one"
+        yield "There was no checkpoint" if as_of else none_yet
     yield Table([
         (
             one.id,

@@ -90,12 +90,10 @@ def pack(serde: SerializerProtocol, value: Any) -> Kept:
         if kind == "null":
             return {"value": None}
         if kind == _MSGPACK:
-            try:
-                readable = _readable(data)
-            except (_UnreadableError, TypeError, ValueError, RecursionError):
-                pass
-            else:
-                return {"value": readable}
+            with suppress(_UnreadableError, TypeError, ValueError, RecursionError):
+                readable = _marked(_unpacked(data), 0)
+                if not any(True for _ in hidden({"value": readable})) and _packed(readable) == data:
+                    return {"value": readable}
     return {"type": kind, "base64": base64.b64encode(data).decode("ascii")}
 
 
@@ -160,13 +158,6 @@ class _Object(NamedTuple):
 
 class _UnreadableError(Exception):
     """JSON cannot hold the value so that the same bytes come back."""
-
-
-def _readable(data: bytes) -> Any:
-    readable = _marked(_unpacked(data), 0)
-    if any(True for _ in hidden({"value": readable})) or _packed(readable) != data:
-        raise _UnreadableError
-    return readable
 
 
 def _unpacked(data: bytes) -> Any:
@@ -390,25 +381,22 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
         Raises:
             ContentError: as ``get_tuple``.
         """
-        found = self._matching(config, filter or {}, get_checkpoint_id(before) if before else None)
-        yield from found if limit is None else islice(found, max(limit, 0))
-
-    def _matching(
-        self, config: RunnableConfig | None, wanted: Mapping[str, Any], before: str | None
-    ) -> Iterator[CheckpointTuple]:
         given = config["configurable"] if config else {}
         thread, namespace, only = given.get("thread_id"), given.get("checkpoint_ns"), given.get("checkpoint_id")
-        near: Near = {}
+        newer, near, left = get_checkpoint_id(before) if before else None, Near(), math.inf if limit is None else limit
         for place in self._threads.places(None if thread is None else str(thread), namespace):
-            if (only and place.id != only) or (before and place.id >= before):
+            if left <= 0:
+                return
+            if (only and place.id != only) or (newer and place.id >= newer):
                 continue
             snapshot = near.get(place) or self._threads.load(place)
             if snapshot is None:  # removed meanwhile
                 continue
-            if wanted:
+            if filter:
                 metadata = self._mapping(snapshot.metadata, place, "metadata")
-                if any(metadata.get(key) != value for key, value in wanted.items()):
+                if any(metadata.get(key) != value for key, value in filter.items()):
                     continue
+            left -= 1
             yield self._tuple(snapshot, thread, near)
 
     def _tuple(self, snapshot: ThreadSnapshot, thread: Any, near: Near) -> CheckpointTuple:
