@@ -106,8 +106,19 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
     project, chosen = project_folder(invocation().workspace), InstallScope(scope or InstallScope.PROJECT)
     done = installer.install(chosen, project, into_repository=into == "repository", dry=dry_run)
     installed = not dry_run and done.done != "same"
-    if installed or dry_run:
-        _remark_recording(project, chosen, into)
+    if installed or dry_run:  # what will be recorded, where, and who can read it
+        remark("from the next session on, what you type and what the agent answers and does is recorded")
+        if into == "repository":
+            place = f"ContextMemory/ of {shown(project)}"
+            remark(f"what that teaches goes into {place}: all who read it there can read it")
+            inbox = "it is suggested in the inbox, and you decide with 'memfs inbox'"
+            remark(f"what quotes you stays on this machine: {inbox}")
+        else:
+            folder = private.find(private.project_at(project)) if chosen is not InstallScope.USER else None
+            remark(f"it goes into your private memory: {folder or private.projects_folder()!s}")
+            remark("nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'")
+            if chosen is InstallScope.PROJECT:
+                remark("with these settings each person who works here has a private memory of their own")
         if not is_workspace(project):
             remark("'memfs init' makes the workspace that other commands ask for; sessions do without one")
     if installed:
@@ -118,21 +129,6 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
     if not (dry_run or invocation().json or into == "repository" or chosen is InstallScope.USER):
         offer_to_join(private.project_at(project))
     return Installation(program, done, _diff(done) if dry_run else "")
-
-
-def _remark_recording(project: Path, scope: InstallScope, into: str) -> None:
-    """What will be recorded, where, and who can read it."""
-    remark("from the next session on, what you type and what the agent answers and does is recorded")
-    if into == "repository":
-        place = f"ContextMemory/ of {shown(project)}"
-        remark(f"what that teaches goes into {place}: all who read it there can read it")
-        remark("what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'")
-        return
-    folder = private.find(private.project_at(project)) if scope is not InstallScope.USER else None
-    remark(f"it goes into your private memory: {folder or private.projects_folder()!s}")
-    remark("nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'")
-    if scope is InstallScope.PROJECT:
-        remark("with these settings each person who works here has a private memory of their own")
 
 
 def shown(path: Path) -> str:

@@ -13,7 +13,7 @@ from memfs.doors.cli.output import Text, count, listed, merge, one_line, readabl
 from memfs.fs.workspace_location import BRANCH
 
 if TYPE_CHECKING:
-    from memfs.team.history_merge import FileClash, MergeResult
+    from memfs.team.history_merge import FileClash
     from memfs.team.sync import SyncOutcome
     from memfs.workspace import Workspace
 
@@ -47,8 +47,16 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     where = f"{done.remote}/{done.branch}"
     if done.uncommitted:
         yield f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1)
-    if done.joined is not None:
-        yield from _joined_text(done.joined, where, dry_run)
+    if (joined := done.joined) is not None:
+        word = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
+        yield f"{word} {where}: {count(len(joined.changed), 'file')} changed here"
+        yield from listed("", joined.changed, _PATHS_SHOWN)
+        for clash in joined.conflicts:
+            kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
+            place = f"{clash.path} {clash.field or 'the whole file'}"
+            yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, not {lost}"
+        if joined.conflicts and not dry_run:
+            yield "'memfs team conflicts' lists what is to be decided"
     if done.rescued:
         yield f"What {where} had before is kept as {done.rescued}"
     if done.pushed:
@@ -59,18 +67,6 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     elif done.joined is None:
         stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
         yield stay if done.ahead else f"In step with {where}"
-
-
-def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
-    done = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
-    yield f"{done} {where}: {count(len(joined.changed), 'file')} changed here"
-    yield from listed("", joined.changed, _PATHS_SHOWN)
-    for clash in joined.conflicts:
-        kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
-        place = f"{clash.path} {clash.field or 'the whole file'}"
-        yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, not {lost}"
-    if joined.conflicts and not dry_run:
-        yield "'memfs team conflicts' lists what is to be decided"
 
 
 @verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting or report.refused))
