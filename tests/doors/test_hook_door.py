@@ -248,8 +248,8 @@ def test_a_session_that_goes_on_is_not_reported_twice(program: Program, workspac
 
 # -- before a step ------------------------------------------------------------------------------------------------
 def _failed(workspace: Workspace, command: str, error: str) -> None:
-    from memfs.doors.claude_code.hook import parse
     from memfs.sessions.extract import situation_of
+    from memfs.sessions.spool import parse
 
     event = parse(json.dumps({"hook_event_name": "PreToolUse", **_bash(command)}))
     state = situation_of(event, workspace.root)
@@ -274,8 +274,8 @@ def test_a_step_that_failed_is_warned_of_once(program: Program, workspace: Works
 
 def test_what_was_warned_of_is_known_when_the_step_ends(program: Program, workspace: Workspace) -> None:
     """P4: another process records what became of it, and finds the warning."""
-    from memfs.doors.claude_code.hook import parse
     from memfs.sessions.extract import situation_of
+    from memfs.sessions.spool import parse
 
     _failed(workspace, "npm run migrate", "relation orders does not exist")
     fields = {"session_id": "s1", "cwd": str(workspace.root), **_bash("npm run migrate")}
