@@ -585,25 +585,20 @@ class Rewriter:
     def _rewrite_commits(self) -> None:
         commits = self._survey.commits
         parents = {commit: above for commit, (_, above) in commits.items()}
+        held = {commit: self._held.get(tree, frozenset()) for commit, (tree, _) in commits.items()}
         for commit in oldest_first(parents, parents):
             if commit in self.gone:
                 continue
+            # the message of a commit that wrote, changed or removed the item may name it in a word
+            before = [held.get(parent, frozenset()) for parent in parents[commit]] or [frozenset()]
+            touches = any(one != held[commit] for one in before)
             data = self._repository.object(commit).data
-            after = edit_object(data, self.mapped, self._removal.traces, self._touches(commit))
+            after = edit_object(data, self.mapped, self._removal.traces, touches)
             if after != data:
                 self.commits += 1
                 if named_in_commit(after)[0] == EMPTY_TREE and commits[commit][0] != EMPTY_TREE:
                     self._make("tree", b"")
             self._replace(commit, "commit", data, after)
-
-    def _touches(self, commit: str) -> bool:
-        """Whether a commit wrote, changed or removed the item: its message may name it in a word."""
-
-        def held(name: str) -> frozenset[str]:
-            return self._held.get(self._survey.commits.get(name, ("", ()))[0], frozenset())
-
-        parents = self._survey.commits[commit][1]
-        return any(held(parent) != held(commit) for parent in parents) or (not parents and bool(held(commit)))
 
     def _rewrite_tags(self) -> None:
         raw = dict(self._survey.contents(self._survey.of_kind("tag")))
