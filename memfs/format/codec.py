@@ -180,9 +180,6 @@ def _heading(text: str) -> str:
     return "".join(f"{line}\n" for line in lines[:count])
 
 
-_MAX_UNSEEN = 20
-
-
 def remarks(text: Text, path: str) -> Iterator[Problem]:
     """The warnings for a file that was read without error."""
     if text.bom:
@@ -191,7 +188,7 @@ def remarks(text: Text, path: str) -> Iterator[Problem]:
     if text.crlf:
         line = text.text.count("\n", 0, text.text.index("\r\n")) + 1
         yield Problem.warning(path, "CarriageReturn", "lines end in CR LF", "save with Unix line endings", line=line)
-    for finding in islice(findings(text.text), _MAX_UNSEEN):
+    for finding in islice(findings(text.text), 20):
         line, column = position(text.text, finding.offset)
         message = f"unseen character {finding.codes} at column {column}"
         yield Problem.warning(path, "InvisibleCharacter", message, "remove it unless it is meant", line=line)

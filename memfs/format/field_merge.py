@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Element = TypeVar("Element", bound=Hashable)
 Pair = tuple[int, int]
 
-_CLOSE_LOOK = 400  # elements of both sides that are compared one by one; more are matched by those that are unique
 _DEEPEST = 16
+_CLOSE_LOOK = 400  # elements of both sides that are compared one by one; more are matched by those that are unique
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +479,6 @@ ONE, OTHER = "one version", "another version"
 _MORE = "further fields"
 _LONGEST = 4_000
 _LONGEST_NAME = 1_000
-_LONGEST_WRITER = 300
-_AROUND = 20
 _MOMENTS = frozenset({"timestamp", "created", "updated", "expires"})
 
 
@@ -500,7 +498,7 @@ def record(
         entry |= {"part": True} if part else {}
     else:
         entry |= {"field": clash.field[:_LONGEST_NAME], "lost_sha256": lost_sha256}
-    writer = " ".join(by.split())[:_LONGEST_WRITER]
+    writer = " ".join(by.split())[:300]
     return entry | ({"by": writer} if writer else {}) | ({"time": format_time(now)} if now else {})
 
 
@@ -636,7 +634,7 @@ def _passages(kept: Any, lost: Any) -> tuple[Any, Any, bool]:
         return kept, lost, False
     ours, theirs = kept.split("\n"), lost.split("\n")
     start, end = _shared(ours, theirs)
-    for _ in range(_AROUND):
+    for _ in range(20):
         passages = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
         if not (start or end):
             break

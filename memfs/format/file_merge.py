@@ -41,7 +41,6 @@ from memfs.model.time import EPOCH, time_in
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
     from memfs.format.schema import SchemaError
-    from memfs.format.splice import Order
 
 CONFLICTS = "conflicts"
 
@@ -66,11 +65,6 @@ class Form:
     check: Callable[[Mapping[str, Any]], list[SchemaError]]
     prove: Callable[[bytes], object]
 
-    @property
-    def order(self) -> Order:
-        """Where keys belong that a file does not have yet."""
-        return item_fields.ORDER if self.kind else {}
-
     def read(self, data: bytes) -> ParsedFile:
         """The bytes as a mapping, whether that obeys the schema or not.
 
@@ -87,7 +81,7 @@ class Form:
         Raises:
             ContentError: they could not be read back as the mapping.
         """
-        return render(mapping, self.path, before, self.order, self._parts)
+        return render(mapping, self.path, before, item_fields.ORDER if self.kind else {}, self._parts)
 
     def faults(self, mapping: Mapping[str, Any]) -> list[FieldPath]:
         """The fields that are not valid; the empty path for the whole."""
@@ -237,8 +231,6 @@ def _trust(values: Mapping[str, Any]) -> str:
 Preference = Literal["later", "ours"]
 """Whose value is kept where only one can be: that of the version updated later, or ours."""
 _MOMENTS = ("updated", "timestamp", "closed", "given", "written", "created")
-_MADE = frozenset({"aggregate"})
-_SEALED = frozenset({"checkpoint"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,10 +315,10 @@ class FileMerger:
             return self._kept(request, removed_by_us=ours is None)
         kind = document_kind(path)
         # memfs makes the file again from others, so that either version will do
-        made = kind in _MADE or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
+        made = kind == "aggregate" or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
         # the file is valid in exactly the bytes that memfs wrote, as a checkpoint's manifest is
         index = path.startswith(f"{MEMORY_FOLDER}/archive/") and path.endswith(".index.json")
-        if made or kind in _SEALED or index:
+        if made or kind == "checkpoint" or index:
             data = max(request.ours, request.theirs, key=lambda version: (len(version), version))
             conflict = FieldConflict(field="", kept=ONE, lost=OTHER)
             return FileMerge(data=data if prefer == "later" else ours, conflicts=() if made else (conflict,))

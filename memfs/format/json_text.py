@@ -28,7 +28,6 @@ _BEFORE_COLON = regex(r"(?<![ \r\n])[ \r\n]+(?=:)")
 _SURROGATE = regex(r"\\u[dD]([89a-fA-F][0-9a-fA-F]{2})")
 _STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _RUNS = regex(r"[\[{]+|[\]}]+")
-_COMMENTS = ("//", "/*", "#")
 # legal inside JSON strings, but line breaks or invisible to other readers
 _ESCAPED = regex("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
@@ -148,7 +147,7 @@ def _syntax_error(error: json.JSONDecodeError, text: str, first: int) -> ItemSyn
     for words, meaning, remedy in _MESSAGES:
         if error.msg.startswith(words):
             message, hint = meaning, remedy
-    if text.startswith(_COMMENTS, error.pos):
+    if text.startswith(("//", "/*", "#"), error.pos):
         message, hint = "a comment, which JSON has none of", "remove it"
     elif "trailing comma" in error.msg or (before.endswith(",") and at in ("]", "}")):
         message, hint = f"',' before '{at if at != ',' else '}'}'", "remove it"

@@ -62,7 +62,6 @@ _RANDOM_BITS = 3.0
 _WARN_BITS = 4.2
 _RUN_BITS = 3.6
 _LONG_RUN = 16
-_TRAILING = ".,;:!?)"
 
 
 def made_of_words(tail: str) -> bool:
@@ -140,7 +139,7 @@ def is_assigned_secret(match: re.Match[str]) -> bool:
     before = text[max(0, start - _BEFORE) : start]
     if name.lower() == "key" and not re.search(_KEY_OF, before):
         return False
-    value, stated = value.rstrip(_TRAILING), not re.search("[:=\uff1a]", sign)
+    value, stated = value.rstrip(".,;:!?)"), not re.search("[:=\uff1a]", sign)
     if re.search(_HARMLESS_AFTER, before) or re.search(_HARMLESS_BEFORE, after):
         return False
     if (

@@ -129,7 +129,6 @@ UNSHOWN = regex(
     "|(?<![^\x00-\x7f\u2000-\u206f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u2000-\u206f])"
 )
 """A character that a terminal would obey or a reader not see; tabs and newlines are none."""
-_JOINER = "\u200d"
 
 
 class HiddenCharacter(NamedTuple):
@@ -163,7 +162,7 @@ def findings(text: str) -> Iterator[HiddenCharacter]:
     for match in re.finditer(_UNSEEN, text):
         at = match.start()
         # a joiner inside an emoji is ordinary
-        if match[0] != _JOINER or not 0 < at < len(text) - 1 or min(text[at - 1], text[at + 1]) <= "\u2000":
+        if match[0] != "\u200d" or not 0 < at < len(text) - 1 or min(text[at - 1], text[at + 1]) <= "\u2000":
             yield HiddenCharacter(at, match[0], refused=False)
 
 

@@ -134,7 +134,6 @@ _STATES = (
     ("BISECT_LOG", "a bisect is in progress"),
 )
 OWN_LINK = "index.next"
-_WRITTEN = ("objects", "objects/pack", "objects/info")
 
 
 class Obstacle(NamedTuple):
@@ -228,7 +227,7 @@ def _leads_out(layout: Layout, head: Head) -> Obstacle | None:
     """A link in the way to what a commit writes, which would take it out of the repository."""
     common, git_dir, ref = str(layout.common_dir), str(layout.git_dir), head.ref or "HEAD"
     above = [ref[:end] for end, sign in enumerate(ref) if sign == "/"]
-    written = (*_WRITTEN, *above, "logs", *(f"logs/{name}" for name in (*above, ref)))
+    written = ("objects", "objects/pack", "objects/info", *above, "logs", *(f"logs/{name}" for name in (*above, ref)))
     paths = (*(f"{common}/{name}" for name in written), f"{git_dir}/logs", f"{git_dir}/logs/HEAD")
     top = os.path.realpath(layout.common_dir) + "/"
     for path in dict.fromkeys(paths):

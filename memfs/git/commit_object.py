@@ -22,9 +22,7 @@ AGENT, SESSION, SOURCE, EXPORT = "Memfs-Agent", "Memfs-Session", "Memfs-Source",
 _TRAILER = regex(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
 _MOMENT = regex(r"(-?\d+) [+-]\d{4}")
 _PLAIN_PERSON = regex(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")
-_ONCE = (b"tree", b"author", b"committer")
 _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
-_LONGEST_VALUE = 200
 
 
 class ParsedCommit(NamedTuple):
@@ -135,7 +133,7 @@ def reads_one_way(data: bytes) -> bool:
     What a commit says twice one program takes the first of, and another the last; a message ends at a NUL for some.
     """
     lines = [line.partition(b" ") for line in data.partition(b"\n\n")[0].split(b"\n")]
-    named = [[value for name, _, value in lines if name == once] for once in _ONCE]
+    named = [[value for name, _, value in lines if name == once] for once in (b"tree", b"author", b"committer")]
     if b"\0" in data or any(len(values) != 1 for values in named):
         return False
     return all(_PLAIN_PERSON.fullmatch(values[0]) for values in named[1:])
@@ -143,7 +141,7 @@ def reads_one_way(data: bytes) -> bool:
 
 def trailer_value(value: str) -> str:
     """A name as a trailer carries it: on one line, cut where it is very long."""
-    return " ".join(_CONTROL.sub(" ", value).split())[:_LONGEST_VALUE]
+    return " ".join(_CONTROL.sub(" ", value).split())[:200]
 
 
 def _trailers(paragraph: str) -> dict[str, tuple[str, ...]]:
@@ -209,7 +207,6 @@ class CommitResult(NamedTuple):
 
 _FORBIDDEN = regex(r"[\x00-\x1f\x7f<>]+")
 _CRUD = " .,:;\"'"
-_LONGEST = 100
 _AGENTS = "@agent.memfs"
 
 
@@ -273,7 +270,7 @@ def _named_person(role: str, environment: Mapping[str, str], settings: Mapping[s
 def sanitised(text: str) -> str:
     """A text as it may be in an author line: one line, no angle brackets, no punctuation at either end."""
     plain = text.encode("utf-8", "replace").decode()
-    return " ".join(_FORBIDDEN.sub(" ", plain).split()).strip(_CRUD)[:_LONGEST].rstrip(_CRUD)
+    return " ".join(_FORBIDDEN.sub(" ", plain).split()).strip(_CRUD)[:100].rstrip(_CRUD)
 
 
 def agent(name: str) -> Person:

@@ -447,12 +447,10 @@ def _sync(repository: Repository, ref: str) -> None:
 
 
 _STAGE_TRIES = 20
-_STAGE_PAUSE = 0.1
 REVERTED = "REVERT_HEAD"
 """Names a commit of which git brings in the parent."""
 MERGED = "MERGE_HEAD"
 _OPEN = (MERGED, "REBASE_HEAD", "CHERRY_PICK_HEAD", REVERTED)
-_REBASING = ("rebase-merge", "rebase-apply")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,7 +502,8 @@ def unmerged(repository: Repository) -> tuple[list[UnmergedPath], int]:
 def situation(repository: Repository) -> str:
     """The commit that the person's merge, cherry-pick, revert or rebase brings in, by its name; "" where none does."""
     folder = repository.git_dir
-    rebases = any(os.path.lexists(folder / name) for name in _REBASING)  # git leaves REBASE_HEAD behind when it is over
+    # git leaves REBASE_HEAD behind when it is over
+    rebases = any(os.path.lexists(folder / name) for name in ("rebase-merge", "rebase-apply"))
     found = (name for name in _OPEN if rebases or name != "REBASE_HEAD")
     return next((name for name in found if os.path.lexists(folder / name)), "")
 
@@ -546,7 +545,7 @@ def stage(repository: Repository, contents: Mapping[str, tuple[str, bytes | None
                 raise
             if not left:
                 raise GitBusy(reason, path=str(lock), hint="try again when it is gone") from error
-            time.sleep(_STAGE_PAUSE)
+            time.sleep(0.1)
         else:
             if before is not None:
                 keep_date(index, before[2])

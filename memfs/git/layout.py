@@ -246,7 +246,6 @@ def own_users() -> frozenset[int]:
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)\s*(=)?\s*(.*)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
-_LIMIT = 1 << 20
 
 
 def read_config(path: Path) -> dict[str, str]:
@@ -255,7 +254,7 @@ def read_config(path: Path) -> dict[str, str]:
     A missing file is an empty one. A key without a value is ``true``; lines that are not configuration are skipped.
     """
     try:
-        text = io.read_file(path, _LIMIT).decode("utf-8", "surrogateescape")
+        text = io.read_file(path, 1 << 20).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return {}
     found: dict[str, str] = {}
@@ -322,7 +321,6 @@ PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _BRANCH = regex(
     r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
 )
-_DEPTH = 6
 _CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
 
 
@@ -379,7 +377,7 @@ class Refs:
         if not _is_intact(ref):
             return None
         named = ref
-        for left in reversed(range(_DEPTH)):
+        for left in reversed(range(6)):  # a ref may name another one
             path = f"{self._layout.git_dir if named.startswith(PER_WORKTREE) else self._layout.common_dir}/{named}"
             try:
                 text = self._read(path)

@@ -36,7 +36,6 @@ _ROWS = regex(rb"(?:[^ ]*+ [^\0]*+\0.{20})*+", re.DOTALL)
 """Nothing but rows, recognised in one pass: anything else would be tried from each of its bytes."""
 _PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _QUICK = 1
-_MOST_REMOVED = 20
 
 
 class Object(NamedTuple):
@@ -125,7 +124,7 @@ def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
         NotRegularFile, StorageIO: the objects may be there in part.
     """
     waiting = list(objects)
-    for _ in range(_MOST_REMOVED):
+    for _ in range(20):
         touched = {name: _touched(folder, name, objects[name]) for name in waiting}
         synced = set()
         for place in set().union(*touched.values()):
@@ -213,8 +212,6 @@ _BY_OFFSET, _BY_NAME = 6, 7
 _IDX = b"\xfftOc\0\0\0\x02"
 _NAMES = len(_IDX) + 4 * 256
 _DIGEST = 20
-_CHUNK = 4096
-_LONGEST_CHAIN = 250
 
 
 def read_packed(folder: Path, name: str) -> Object | None:
@@ -255,7 +252,7 @@ def _place_in(index: Path, digest: bytes) -> int | None:
 def _unpacked(folder: Path, pack: int, place: int) -> Object | None:
     """The object at a place of a pack, made of those that it is kept as a difference to."""
     deltas: list[bytes] = []
-    while len(deltas) < _LONGEST_CHAIN:
+    while len(deltas) < 250:
         head = os.pread(pack, 64, place)
         number, size, at = head[0] >> 4 & 7, head[0] & 15, 1
         while head[at - 1] & 0x80:
@@ -291,7 +288,7 @@ def _inflated(pack: int, place: int, size: int) -> bytes:
     if size > LARGEST:
         raise ValueError("too large")
     stream, parts = zlib.decompressobj(), []
-    while not stream.eof and (packed := os.pread(pack, _CHUNK, place)):
+    while not stream.eof and (packed := os.pread(pack, 4096, place)):
         parts.append(stream.decompress(packed, size + 1))
         place += len(packed)
     data = b"".join(parts)

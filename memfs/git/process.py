@@ -83,7 +83,6 @@ _AT_REMOTES = {
     "submodule.recurse": "false",
     "transfer.bundleURI": "false",
 }
-_DIGITS = 5
 PROTOCOLS = ("file", "git", "http", "https", "ssh")
 """The ways of transport to a remote that run no program which an address names."""
 
@@ -116,7 +115,7 @@ def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path) -> dict[s
     inner = {name: value for name, value in _plain(outer).items() if name[:4] != "GIT_" or name.startswith(_PERSONS)}
     settings = {name: value for name, value in SETTINGS.items() if name not in _FOR_REMOTES} | _AT_REMOTES
     count = outer.get("GIT_CONFIG_COUNT", "")
-    first = int(count) if count.isdecimal() and len(count) < _DIGITS else 0
+    first = int(count) if count.isdecimal() and len(count) < 5 else 0
     places = {"GIT_DIR": str(git_dir), "GIT_OBJECT_DIRECTORY": str(objects)}
     return inner | _numbered(settings, first) | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS)}
 
@@ -149,7 +148,6 @@ _LACKING = "'git fetch --unshallow', in a partial clone 'git fetch --refetch --n
 _GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
 TIMEOUT = 30.0
 _SAY_WHERE = ("GIT_CONFIG", "HOME", "XDG_CONFIG_HOME")
-_OWN_SCOPES = frozenset({"system", "global", "command"})
 
 # Each verb with the arguments one of which it needs, or it could run something of the repository's, or write where it
 # should not.
@@ -264,7 +262,7 @@ class GitCommands:
             own: leave out what the repository says: of what only the person may decide.
         """
         matches = re.compile(pattern).search
-        rows = [row for row in self._all_settings() if not own or row[0] in _OWN_SCOPES]
+        rows = [row for row in self._all_settings() if not own or row[0] in ("system", "global", "command")]
         return [(name, value) for _, name, value in rows if matches(name)]
 
     def _all_settings(self) -> tuple[tuple[str, str, str], ...]:

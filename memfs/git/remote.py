@@ -26,14 +26,12 @@ from memfs.git.process import GitCommands, finish, git_program, start
 from memfs.git.repository import Repository, holds_commit, is_ancestor
 
 _NAME = re.compile(r"(?!.*(?:\.\.|//|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9._/-]{0,100}(?<![./])")
-_SSH = ("ssh", "git+ssh", "ssh+git")
 _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
 _LOGIN = re.compile(r"(?<=://)[^/\n]*@")
 _REMOTE_KEY = re.compile(r"remote\.(.*)\.url")
 _OBJECT_FOLDER = re.compile("pack|[0-9a-f]{2}")
 """The folders of git's objects that have packs or loose ones: caches beside them are of where they were made."""
-_LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +97,11 @@ def protocol_of(address: str) -> str:
     Raises:
         RemoteInvalid: it would run a program, or is no address.
     """
-    if not address or len(address) > _LONGEST or not address.isprintable() or address.startswith("-"):
+    if not address or len(address) > 4096 or not address.isprintable() or address.startswith("-"):
         raise RemoteInvalid("the remote's address is none", hint="git remote set-url gives it another one")
     scheme = _SCHEME.match(address)
     if scheme and not _HELPER.match(address):
-        known = "ssh" if scheme[1].lower() in _SSH else scheme[1].lower()
+        known = "ssh" if scheme[1].lower() in ("ssh", "git+ssh", "ssh+git") else scheme[1].lower()
         if known not in environment.PROTOCOLS or scheme[2].startswith("-"):
             raise _not_taken(scheme[1])
         return known
@@ -133,7 +131,6 @@ FOLDER = "remote"
 LOCK = "sync.lock"
 """Its holder, in a workspace's state folder, may talk to remotes for that workspace."""
 PATIENCE = 300.0
-_MOST_WORDS = 400
 _FETCHED = "refs/memfs/fetched"
 # A remote that is a folder has settings and hooks of its own, which git would run as this user.
 _PLAIN_RECEIVER = (
@@ -234,7 +231,7 @@ class RemoteConnection:
             reason = refused[0].rpartition("\t")[2]
             # the reason of a hook or a protected branch is in what the remote says, and there alone
             lines = (line.removeprefix("remote:").strip() for line in output.splitlines() if line.startswith("remote:"))
-            said = " ".join(filter(None, lines))[:_MOST_WORDS]
+            said = " ".join(filter(None, lines))[:400]
             message = f"{reason}: {said}" if said else reason
             if _RACED.search(reason):
                 raise Raced(message)

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from memfs.git.process import GitCommands, StagedEntry
     from memfs.git.signing import Signing
 
-_LONGEST = 250
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
 
@@ -61,7 +60,7 @@ def _resolved(git: GitCommands, text: str, now: datetime) -> str:
     A date means the newest commit of HEAD's own line that is not younger; a day means the end of it.
     """
     revision = text.strip()
-    if not revision or len(revision) > _LONGEST or not revision.isprintable() or revision.startswith("-"):
+    if not revision or len(revision) > 250 or not revision.isprintable() or revision.startswith("-"):
         raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
     if commit := _commit(git, revision):
         return commit
@@ -92,7 +91,6 @@ def _commit(git: GitCommands, text: str) -> str | None:
 
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 _KEPT = 4096
-_FEW_PACKED = 100
 _TREE_LINE = len(f"tree {objects.EMPTY_TREE}\n")
 _PERSON = r"^(user|author|committer)\.(name|email)$"
 
@@ -115,7 +113,7 @@ class Repository:
         self.state = state or state_folder(layout)
         self._closed = False
         self.sign = "off"
-        self._few_packed = _FEW_PACKED
+        self._few_packed = 100  # objects that are read from packs without a git
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}

@@ -30,7 +30,6 @@ from memfs.git.repository import Repository
 from memfs.model.item import object_id
 
 ERASED = b"[erased]"
-_TELLING = 12
 _TO = slice(41, 81)  # of a line of a reflog: the id that the ref had afterwards
 _SIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
 _NO_PARENT = b"parent " + NULL.encode()
@@ -67,7 +66,7 @@ class Traces:
     @cached_property
     def telling(self) -> tuple[bytes, ...]:
         """The names so specific to it that they are removed from any message, not only from those about the item."""
-        return tuple(name for name in self.names if len(name) >= _TELLING and _OWN.search(name))
+        return tuple(name for name in self.names if len(name) >= 12 and _OWN.search(name))
 
     def quoted_in(self, data: bytes) -> bool:
         """Whether some phrase is there."""
@@ -316,11 +315,9 @@ def _is_file(path: Path) -> bool:
 PATIENCE = 3600.0
 INDEX = "index"
 SWAP_LOCK = "lock"
-_FOLDERS = (b"40000", b"040000")
 _AT_ONCE = 5_000
 _BYTES_AT_ONCE = 32 << 20
 _CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-_CACHES = ("info/commit-graph", "info/commit-graphs", "info/packs", "pack/multi-pack-index")
 
 Means = Callable[[bytes], bool]
 
@@ -444,7 +441,7 @@ class HistorySurvey:
             # Not through the repository's cache of trees: a large history has too many to be kept.
             for mode, name, binary in entries(self._repository.object(tree).data):
                 path = above + name
-                if mode not in _FOLDERS:
+                if mode not in (b"40000", b"040000"):
                     yield tree, path, binary.hex()
                 elif enters(binary.hex(), path + b"/"):
                     waiting.append((binary.hex(), path + b"/"))
@@ -762,7 +759,7 @@ class Rewriter:
         repository.git.close()
         top = repository.common_dir / "objects"
         ours = {f"pack/{path.name}" for path in self._pack_files()}
-        for name in _CACHES:
+        for name in ("info/commit-graph", "info/commit-graphs", "info/packs", "pack/multi-pack-index"):
             io.remove_all(top / name)
         # Without its index a pack is nothing to git: no process meets half of one.
         old = sorted({*self._survey.stock} - ours, key=lambda name: (not name.endswith(".idx"), name))

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 PASSPHRASE_SECONDS = 120.0
-_CREATED = "[GNUPG:] SIG_CREATED"
 _PASSED = (
     *("HOME", "GNUPGHOME", "GPG_TTY", "TERM", "TZ", "LANG", "LC_ALL", "SSH_AUTH_SOCK"),
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
@@ -80,7 +79,7 @@ def gpg_signature(data: bytes, key: str, program: str) -> str:
     """
     command = (program, "--status-fd=2", "-bsau", key)
     code, out, err = run(command, data, _environment(), PASSPHRASE_SECONDS)
-    if code or _CREATED not in err or not out.startswith(b"-----BEGIN "):
+    if code or "[GNUPG:] SIG_CREATED" not in err or not out.startswith(b"-----BEGIN "):
         lines = [line for line in err.splitlines() if line.strip() and not line.startswith("[GNUPG:]")]
         reason = lines[-1] if lines else f"{os.path.basename(program)} ended with {code}"
         raise SigningFailed(
@@ -116,7 +115,6 @@ NAMESPACE = "git"
 TIMEOUT = 20.0
 LARGEST = 1 << 14
 BEGIN, END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
-_PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 
 
 def sign(data: bytes, key: Path, program: str = "") -> str:
@@ -137,7 +135,8 @@ def sign(data: bytes, key: Path, program: str = "") -> str:
         raise SigningFailed(f"the key cannot be read: {error.message}", path=str(key), hint=error.hint) from error
     # a public key without its private one beside it: only an agent can have that
     private = Path(str(key).removesuffix(".pub"))
-    held = ("-U",) if begins.startswith(_PUBLIC) and not (private != key and private.is_file()) else ()
+    public = begins.startswith((b"ssh-", b"ecdsa-", b"sk-"))
+    held = ("-U",) if public and not (private != key and private.is_file()) else ()
     code, out, err = _run("sign", "-n", NAMESPACE, "-f", str(key), *held, data=data, program=program)
     if code or not out.startswith(BEGIN.encode()):
         reason = err.strip().splitlines()[-1] if err.strip() else f"ssh-keygen ended with {code}"
@@ -220,7 +219,6 @@ OFF, REQUIRE = "off", "require"
 _KEYS = r"^(memfs\.(.*\.)?signingkey|user\.signingkey|gpg\.format|gpg\.ssh\.(allowedsignersfile|revocationfile))$"
 _AS_GIT = r"^(commit\.gpgsign|gpg\.format|user\.signingkey)$"
 _PROGRAMS = r"^gpg\.(.*\.)?program$"
-_TRUE = frozenset({"true", "yes", "on", "1", ""})
 _USUAL = {"openpgp": "gpg", "x509": "gpgsm"}
 _LITERAL = ("key::", "ssh-", "ecdsa-", "sk-")
 _HINT_GIT = "git config --global user.signingKey names your key"
@@ -262,7 +260,7 @@ class Signing:
 
     def _signed_as_git(self, commit: bytes) -> bytes:
         chosen = dict(self._git.settings(_AS_GIT))
-        if "commit.gpgsign" not in chosen or chosen["commit.gpgsign"].lower() not in _TRUE:
+        if "commit.gpgsign" not in chosen or chosen["commit.gpgsign"].lower() not in ("true", "yes", "on", "1", ""):
             return commit
         programs = dict(self._git.settings(_PROGRAMS, own=True))
         form, key = chosen.get("gpg.format") or "openpgp", chosen.get("user.signingkey", "")

@@ -333,8 +333,6 @@ class Rule:
         return f"{self.action} (confidence: {self.confidence:.0%})"
 
 
-_LONGEST_GLOB = 300
-_LONGEST_PATH = 4096
 _FOLDERS = "**"
 _SIGNS = regex(r"[*?]|\[[^\]/]*\]")
 
@@ -355,7 +353,7 @@ def fits(glob: str, path: str, *, anywhere: bool = False) -> bool:
     """
     parts = _parts(glob)
     whole = plain(path)
-    if not parts or len(whole) > _LONGEST_PATH:
+    if not parts or len(whole) > 4096:
         return False
     begins = anywhere or whole.startswith("/") or len(parts) == 1
     return _match((_FOLDERS, *parts) if begins else parts, whole.split("/"))
@@ -382,7 +380,7 @@ def plain(path: str) -> str:
 def _parts(glob: str) -> tuple[Part, ...]:
     """What a glob asks of a path, name by name; () for one that means nothing."""
     written = plain(glob.strip()).strip("/")
-    if not written or len(written) > _LONGEST_GLOB:
+    if not written or len(written) > 300:
         return ()
     return tuple(_part(name) for name in written.split("/"))
 

@@ -18,7 +18,6 @@ _DEVICES = frozenset(
     | {f"com{digit}" for digit in range(10)}
     | {f"lpt{digit}" for digit in range(10)}
 )
-_RESERVED_ENDINGS = (".lock", ".tmp")
 _SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 _SLUG_LENGTH = 48
 _SPELT_OUT = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "ae", "œ": "oe", "ø": "o", "Ø": "o", "ł": "l"})
@@ -41,7 +40,7 @@ def check_id(text: str) -> str:
     lowered = text.lower()
     if lowered.split(".")[0] in _DEVICES:
         raise IdInvalid(f"{_shown(text)} cannot be an id: it is a Windows device name", hint="choose another name")
-    if lowered.endswith(_RESERVED_ENDINGS):
+    if lowered.endswith((".lock", ".tmp")):
         raise IdInvalid(f"{_shown(text)} cannot be an id: it ends like a lock or temporary file", hint="choose another")
     return text
 

@@ -390,7 +390,6 @@ MARGIN = 1.12
 _PIECE = regex(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]{1,3}|\d{1,3}|\n\s*|[^\w\s]{1,3}|_")
 _ASCII_PIECE = regex(r"[A-Z]?[a-z]+|[A-Z]{1,3}|\d{1,3}|\n\s*|[^\w\s]{1,3}|_", re.ASCII)
 _LONG_PIECE, _EACH_BEYOND = 8, 0.2
-_LONG_TEXT = 4_000
 # What one character costs besides the word it is in, by script; the last row is everything else beyond ASCII.
 _SCRIPTS = (
     (regex("[\u00c0-\u024f\u1e00-\u1eff]"), 0.8),
@@ -412,7 +411,7 @@ def count_tokens(text: str) -> int:
     Words, capitals within them, groups of three digits and short runs of signs are tokens of the vocabularies in use;
     long words are several, and scripts beyond ASCII have their share a character.
     """
-    return _remembered(text) if len(text) <= _LONG_TEXT else _counted(text)
+    return _remembered(text) if len(text) <= 4_000 else _counted(text)
 
 
 def _counted(text: str) -> int:

@@ -77,7 +77,6 @@ STATEFUL = "stateful"
 
 _MOST_FIGURES = 256
 _MOST_NAMES = 1024
-_DEEPEST_FACT = 6
 _LONGEST = 200
 _LARGEST = 1e100
 _TIMES = {
@@ -87,7 +86,6 @@ _TIMES = {
     **dict.fromkeys(state_paths.HYPOTHESIS_KINDS, ("timestamp", "updated", "updated_at", "created", "created_at")),
 }
 _LINKS = ("hypothesis", "hypothesis_id", "hypotheses", "hypothesis_ids")
-_ID_FIELDS = ("id", "hypothesis_id", "name")
 
 Figures = Mapping[str, float]
 
@@ -248,7 +246,7 @@ def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    name = next((found for key in _ID_FIELDS if (found := _text(values.get(key)))), "")
+    name = next((found for key in ("id", "hypothesis_id", "name") if (found := _text(values.get(key)))), "")
     name = name or state_paths.decode_name(_stem(path))
     agent = _text(values.get("agent")) or _text(values.get("agent_type"))
     return {
@@ -301,7 +299,7 @@ _ABOUT: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
 def figures_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Every number in a value, by dotted name."""
     if isinstance(value, Mapping):
-        if depth < _DEEPEST_FACT:
+        if depth < 6:
             for key, inner in value.items():
                 yield from figures_in(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
     elif prefix and len(prefix) <= _LONGEST and (number := as_number(value)) is not None:
