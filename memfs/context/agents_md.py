@@ -193,7 +193,7 @@ def _convention(one: Convention) -> str:
     held = ", ".join(f"`{_in_code(glob)}`" for glob in one.scope)
     left = unresolved_note(one.item)
     more = (f", for {held}" if held else "") + (f"; {_escaped(left)}" if left else "")
-    title, lines = " ".join(one.title.split()), _lines(one.text)
+    title, lines = " ".join(one.item.title.split()), _lines(one.text)
     titled = title and title != " ".join(one.text.split())
     bold = f"**{_escaped(title).replace('*', chr(92) + '*')}**" if titled else ""
     if bold and not _BLOCK.match(lines[0]):

@@ -51,11 +51,6 @@ class Convention:
         return self.item.id
 
     @property
-    def title(self) -> str:
-        """A short name, "" where it has none."""
-        return self.item.title
-
-    @property
     def text(self) -> str:
         """What it says, one line or several; its title where it has no other words."""
         return gist(self.item).strip()
@@ -77,11 +72,6 @@ class Convention:
         return " ".join(written.split()) if isinstance(written, str) else ""
 
     @property
-    def supersedes(self) -> tuple[str, ...]:
-        """The conventions that it replaces, once it is accepted."""
-        return self.item.supersedes
-
-    @property
     def scope(self) -> tuple[str, ...]:
         """The globs of the files it holds for; none means all."""
         written = self.item.data.get("scope", ())
@@ -94,7 +84,7 @@ class Convention:
 
     def __str__(self) -> str:
         text = " ".join(self.text.split())
-        title = " ".join(self.title.split())
+        title = " ".join(self.item.title.split())
         return text if not title or title == text else f"{title}: {text}"
 
 
@@ -123,8 +113,13 @@ class Conventions:
         require_status(status)
         if isinstance(files, str):
             raise QueryInvalid("expected a list of paths, got one text", field="files", hint=f"write [{files!r}]")
-        named = tuple(files)
-        return [one for one in self._present(status) if one.holds_for(named)]
+        named, now, every = tuple(files), self._clock(), self.every()
+        holding = [one for one in every if one.status == ACCEPTED and not one.item.has_expired(now)]
+        replaced = {name for one in holding for name in one.item.supersedes}
+        surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
+        present = (one for one in every if one.status == status and not one.item.has_expired(now))
+        left = (one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced))
+        return [one for one in left if one.holds_for(named)]
 
     def every(self) -> list[Convention]:
         """All conventions whatever their status, in the order of ``holding``."""
@@ -148,15 +143,6 @@ class Conventions:
                 f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs team convention list' names them"
             )
         return Convention(item)
-
-    def _present(self, status: str) -> list[Convention]:
-        now = self._clock()
-        every = self.every()
-        holding = [one for one in every if one.status == ACCEPTED and not one.item.has_expired(now)]
-        replaced = {name for one in holding for name in one.item.supersedes}
-        surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
-        present = (one for one in every if one.status == status and not one.item.has_expired(now))
-        return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
 
 
 def vouched(conventions: Sequence[Convention]) -> list[Convention]:
@@ -260,19 +246,17 @@ class Agreements:
     def _decided(self, chosen: Mapping[str, MemoryItem], status: str) -> Iterator[tuple[MemoryItem, MemoryItem]]:
         """The items that a decision is about, and those it replaces, each as it is and as it is to be."""
         for item in chosen.values():
-            yield item, self._after(item, status)
+            after = item.replace(status=status)
+            if status == ACCEPTED:
+                day = item.data.get("accepted", self._clock().date().isoformat())
+                trust = item.trust if item.trust in VOUCHED else Trust.REVIEWED.value
+                after = after.replace(trust=trust, data={**item.data, "accepted": day})
+            yield item, after
         replaced = [name for item in chosen.values() for name in item.supersedes] if status == ACCEPTED else []
         for name in dict.fromkeys(replaced):
             old = self._store.get(name) if name not in chosen else None
             if old is not None and old.type == CONVENTION:
                 yield old, old.replace(status=RETIRED)
-
-    def _after(self, item: MemoryItem, status: str) -> MemoryItem:
-        if status != ACCEPTED:
-            return item.replace(status=status)
-        trust = item.trust if item.trust in VOUCHED else Trust.REVIEWED.value
-        day = item.data if "accepted" in item.data else {**item.data, "accepted": self._clock().date().isoformat()}
-        return item.replace(status=status, trust=trust, data=day)
 
 
 def _summary(changes: Iterable[tuple[MemoryItem, MemoryItem]], status: str) -> str:

@@ -210,7 +210,7 @@ class PatternFinder:
             template=template,
             examples=tuple(dict.fromkeys(texts))[:EXAMPLES],
             occurrences=len(members),
-            confidence=sure(mean_share(template, members), len(members)),
+            confidence=sure(template, members, len(members)),
             first_seen=min(item.moment for item in members),
             last_seen=max(item.moment for item in members),
             common_context=find_common_context([item.context for item in members]),
@@ -268,15 +268,11 @@ def create_template(common: Collection[str], text: str) -> str:
     return " ".join(words)
 
 
-def mean_share(template: str, members: Sequence[MemoryItem]) -> float:
-    """The mean share of the template's words that a memory has."""
+def sure(template: str, members: Sequence[MemoryItem], occurrences: int) -> float:
+    """The confidence of a pattern: the mean share of its words that a memory has, times n / (n + 1), ``n`` of them."""
     fixed = fixed_words(template)
     shares = [len(fixed & words_of(gist(item))) / len(fixed) for item in members] if fixed else []
-    return sum(shares) / len(shares) if shares else 0.0
-
-
-def sure(share: float, occurrences: int) -> float:
-    """The confidence of a pattern whose memories have this share of its words, ``n`` of them: share * n / (n + 1)."""
+    share = sum(shares) / len(shares) if shares else 0.0
     return round(share * occurrences / (occurrences + 1), 4)
 
 
@@ -324,7 +320,7 @@ def grown(known: MemoryItem, members: Sequence[MemoryItem], occurrences: int) ->
         template=template,
         examples=tuple(examples[: max(EXAMPLES, len(data.get("examples", ())))]),
         occurrences=occurrences,
-        confidence=sure(mean_share(template, members), occurrences),
+        confidence=sure(template, members, occurrences),
         first_seen=min(times),
         last_seen=max(times),
         common_context=shared,

@@ -137,16 +137,14 @@ class Fit:
 
     def among(self, hits: Iterable[Hit]) -> list[Hit]:
         """Those of the hits that fit, in order: with enough of the message's words, and not far less than the best."""
-        shares = [(hit, self._share(hit.item)) for hit in hits]
+        shares = []
+        for hit in hits:
+            shared = self._weights.keys() & set(terms(" ".join((whole(hit.item)[:_LOOKED_AT], *hit.item.tags))))
+            share = sum(self._weights[term] for term in shared) / self._total if shared else 0.0
+            if shared and share >= _SHARES[min(len(shared), _MANY)]:
+                shares.append((hit, share))
         best = max((share for _, share in shares), default=0.0)
-        return [hit for hit, share in shares if share and share >= best * _BEHIND]
-
-    def _share(self, item: MemoryItem) -> float:
-        """What share of what the message's words are worth an item has; 0 where that is too little."""
-        held = set(terms(" ".join((whole(item)[:_LOOKED_AT], *item.tags))))
-        shared = self._weights.keys() & held
-        share = sum(self._weights[term] for term in shared) / self._total if shared else 0.0
-        return share if shared and share >= _SHARES[min(len(shared), _MANY)] else 0.0
+        return [hit for hit, share in shares if share >= best * _BEHIND]
 
 
 MOST_PENDING = 500
@@ -282,7 +280,11 @@ class Responder:
         more = _MORE.format(self._command() + self._place) if known and workspace.settings.memory.on_demand else ""
         # a long path of memfs, or of the workspace, takes no room from what is remembered
         left = tokens - (count_tokens(_MORE.format("memfs")) if more else 0)
-        waiting = self._pending()
+        found = [(one, workspace.sources.item(one.id)) for one in pending(workspace)]  # the most urgent first
+        waiting = [
+            deliver.ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
+            for one, item in found
+        ]
         reminders = _quoted(waiting[:1], _PENDING, int(left * _REMINDERS_SHARE))  # wishes come first
         room = max(left - count_tokens(reminders), 1)
         most = min(workspace.settings.memory.automatic_tokens or room, room)
@@ -309,14 +311,6 @@ class Responder:
         most = self._workspace.settings.hooks.start_tokens
         feedback = _within(lambda tokens: delivery.automatic(state, max_tokens=tokens).text, most)
         return feedback if feedback and self._response.claim([mark_of(feedback)]) else ""
-
-    def _pending(self) -> list[deliver.ContextEntry]:
-        """What is pending here, the most urgent first."""
-        waiting = [(one, self._workspace.sources.item(one.id)) for one in pending(self._workspace)]
-        return [
-            deliver.ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
-            for one, item in waiting
-        ]
 
     # -- with a prompt ------------------------------------------------------------------------------------------------
     def at_prompt(self) -> str:

@@ -42,7 +42,7 @@ def test_a_proposal_holds_nowhere_until_it_is_accepted(workspace: Workspace, git
         reason="meeting of May",
     )
     assert (made.id, made.status, made.owner, made.scope) == ("four-blanks", "proposed", "tools team", ("src/**",))
-    assert made.supersedes == ("tabs",)
+    assert made.item.supersedes == ("tabs",)
     assert made.item.data["rationale"] == "Diffs stay aligned."
     assert holding(workspace) == ["tabs", "wide"]
     workspace.store.flush()

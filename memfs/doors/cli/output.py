@@ -251,8 +251,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "LearnedFrom": "author agent session time commit field value source tool subject path",
     "MergeOutcome": "path=open.path what=open.what outcome reason=undecided conflicts",
     "Open": "path what",
-    "Convention": "id status title content=item.content owner scope supersedes trust pinned=item.pinned path=item.path "
-    "sha256=item.sha256",
+    "Convention": "id status title=item.title content=item.content owner scope supersedes=item.supersedes trust "
+    "pinned=item.pinned path=item.path sha256=item.sha256",
     "ImportResult": "id there=arrival.key where=arrival.where type=arrival.item.type became reason near contradicts",
     "SkippedSource": "where reason",
     "ShareResult": "id=item.id shared_as=fate.id became=fate.became reason=fate.reason contradicts=fate.contradicts",

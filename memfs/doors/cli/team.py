@@ -38,10 +38,10 @@ _reason = click.option("--reason", metavar="TEXT", default="", help="Why, for th
 # -- convention list ----------------------------------------------------------------------------------------------
 def _row(one: Convention) -> tuple[str, ...]:
     held = one.status == "accepted" and one.trust not in VOUCHED
-    coming = bool(one.supersedes) and one.status == "proposed"
+    coming = bool(one.item.supersedes) and one.status == "proposed"
     remarks = (
         f"trust {one.trust}, not told to agents" if held else "",
-        f"to replace {', '.join(one.supersedes)}" if coming else "",
+        f"to replace {', '.join(one.item.supersedes)}" if coming else "",
     )
     where, notes = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
     return one.status or "no status", where, one.owner, one.id, notes, output.one_line(str(one))
