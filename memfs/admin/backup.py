@@ -81,10 +81,19 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         packer = WorkspacePacker(parts)
         with closing(packer.tar()) as files:
             io.write_new(folder / FILES, _gzipped(files))
-        history = _bundled(parts, packer, folder)
+        # The history is tried: git copies what it packed before as it is, and only taking it shows what is damaged.
+        history, bundle = packer.history, folder / HISTORY
+        try:
+            with io.descriptor(io.open_file(bundle, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
+                write_bundle(parts.repository, history, fd, str(bundle))
+            if history.refs:
+                prove_history(_read(bundle), history, folder / "proof")
+        except errors.HistoryError as error:
+            packer.left_out[HISTORY] = error.message
+            history = replace(history, refs={})
         listed: dict[str, Digest] = {FILES: digest_of(_read(folder / FILES))}
         if history.refs:
-            listed[HISTORY] = digest_of(_read(folder / HISTORY))
+            listed[HISTORY] = digest_of(_read(bundle))
         for name, data in sorted(packer.state.items()):  # the manifest sorts its keys, and the parts come in its order
             listed[STATE + name] = (len(data), hashlib.sha256(data).hexdigest())
         manifest = BackupManifest(
@@ -200,29 +209,12 @@ class WorkspacePacker(TreePacker):
                     self.on_purpose.add(entry.path)
 
 
-def _bundled(parts: Parts, packer: WorkspacePacker, folder: Path) -> RepositorySnapshot:
-    """The history, tried: git copies what it packed before as it is, and only taking it shows what is damaged."""
-    history, path = packer.history, folder / HISTORY
-    try:
-        with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
-            write_bundle(parts.repository, history, fd, str(path))
-        if history.refs:
-            prove_history(_read(path), history, folder / "proof")
-    except errors.HistoryError as error:
-        packer.left_out[HISTORY] = error.message
-        return replace(history, refs={})
-    return history
-
-
 def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, GZIP)
     for data in chunks:
         if done := compress.compress(data):
             yield done
     yield compress.flush()
-
-
-# -- putting together ---------------------------------------------------------------------------------------------
 
 
 def _tar(manifest: BackupManifest, state: Mapping[str, bytes], folder: Path) -> Iterator[bytes]:

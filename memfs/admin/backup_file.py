@@ -131,21 +131,16 @@ def fill_index(repository: Repository) -> list[bytes]:
     return [entry.partition(b"\t")[2] for entry in entries.split(b"\0") if entry]
 
 
-def _after_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _after_header(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """What follows the empty line that ends the refs."""
     seen = b""
-    found = False
     for data in chunks:
-        if found:
-            yield data
-            continue
-        seen += data
-        at = seen.find(b"\n\n")
-        if at >= 0:
-            found = True
-            yield seen[at + 2 :]
-    if not found:
-        raise HistoryUnavailable("this is no bundle", hint="use another backup")
+        _, ended, rest = (seen := seen + data).partition(b"\n\n")
+        if ended:
+            yield rest
+            yield from chunks
+            return
+    raise HistoryUnavailable("this is no bundle", hint="use another backup")
 
 
 @contextmanager
@@ -276,21 +271,20 @@ def opened(path: Path) -> Iterator[tuple[BackupManifest, Contents]]:
     except (FileNotFoundError, MemfsError) as error:
         raise BackupInvalid("no backup can be read here", path=str(path), hint="name the file of one") from error
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise _invalid("it is no file")
-        archive = members(chunks_of(fd, found.st_size, str(path)))
-        first = next(archive, None)
-        if first is None:
-            raise _invalid("it is empty")
-        manifest = _manifest(first)
-        yield manifest, _parts(manifest, archive)
+        with io.descriptor(fd):
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise _invalid("it is no file")
+            archive = members(chunks_of(fd, found.st_size, str(path)))
+            first = next(archive, None)
+            if first is None:
+                raise _invalid("it is empty")
+            manifest = _manifest(first)
+            yield manifest, _parts(manifest, archive)
     except BackupInvalid as error:
         raise error.located(str(path)) from error.__cause__
     except CorruptRecord as error:
         raise _invalid(error.message).located(str(path)) from error
-    finally:
-        os.close(fd)
 
 
 def _parts(manifest: BackupManifest, archive: Iterator[TarMember]) -> Contents:
@@ -551,11 +545,9 @@ def _write_file(path: Path, data: Iterator[bytes], mode: int) -> None:
         fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         raise BackupInvalid(f"it names the same file twice: {path.name!a}", hint="use another backup") from None
-    try:
+    with io.descriptor(fd):
         for chunk in data:
             io.write_all(fd, chunk, str(path))
-    finally:
-        os.close(fd)
 
 
 def _make_folders(top: Path, folder: Path) -> None:

@@ -314,21 +314,17 @@ class Checker:
             read_documents(self.parts)
         self.store.refresh()
         looking = replace(looking, own=self.own_paths())
-        found = looking._examined((*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS)
+        found: list[Problem] = []
+        for examine in (*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS:
+            try:
+                found.extend(examine(looking))
+            except errors.MemfsError as error:
+                found.append(Problem.of(error, severity=UNKNOWN))
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
     def own_paths(self) -> Sequence[str]:
         """Every file of ours that is on disk."""
         return self.own or self.store.edit_finder.own_paths()
-
-    def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
-        found: list[Problem] = []
-        for examine in examinations:
-            try:
-                found.extend(examine(self))
-            except errors.MemfsError as error:
-                found.append(Problem.of(error, severity=UNKNOWN))
-        return found
 
     def repair(self) -> list[Repair]:
         """Repair what can be repaired without losing anything; say of each what was done, or why it was not."""

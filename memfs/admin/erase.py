@@ -765,36 +765,25 @@ class _Look:
     """A repository looked at once: where it would be cut, and what that means."""
 
     def __init__(self, parts: Parts, before: datetime, survey: rewrite.HistorySurvey) -> None:
-        self._parts = parts
-        self._repository = parts.repository
-        self.survey = survey
+        self._repository, self.survey = parts.repository, survey
         out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=rewrite.PATIENCE)
         notes = out.decode("ascii", "replace").split()
         self._parsed = {name: parse_commit(data) for name, data in survey.contents(survey.of_kind("commit"))}
         self._parents = {name: found.parents for name, found in self._parsed.items() if name not in notes}
         self._times = {name: int(found.time.timestamp()) for name, found in self._parsed.items()}
-        self._gone: set[str] = set()
-        self._cut_refs: dict[str, str] = {}  # those of commits that none replaces
-        self.plan = self._planned(before)
-
-    def _planned(self, before: datetime) -> CutPlan:
-        moment = int(before.timestamp())
-        names = self.survey.names.refs
+        names = survey.names.refs
         tips = {one for ref, one in names.items() if one in self._parents and ref.startswith(_STAYS)}
-        point = rewrite.cut_point(self._parents, self._times, tips, moment)
-        plan = CutPlan(before=before, elsewhere=tuple(sorted(name for name, _ in remotes(self._parts))))
-        if point is None:
-            return plan
-        self._gone = rewrite.reached(self._parents, [point])
-        for ref, found in names.items():
-            if self.survey.tagged(found) in self._gone - {point}:
-                self._cut_refs[ref] = found
-        return replace(
-            plan,
-            commit=point,
-            time=datetime.fromtimestamp(self._times[point], UTC),
+        point = rewrite.cut_point(self._parents, self._times, tips, int(before.timestamp()))
+        self._gone = rewrite.reached(self._parents, [point]) if point is not None else set()
+        unreplaced = self._gone - {point}
+        self._cut_refs = {ref: one for ref, one in names.items() if survey.tagged(one) in unreplaced}
+        self.plan = CutPlan(
+            before=before,
+            commit=point or "",
+            time=datetime.fromtimestamp(self._times[point], UTC) if point is not None else None,
             cut=len(self._gone),
             tags=tuple(ref.removeprefix(_TAGS) for ref in sorted(self._cut_refs) if ref.startswith(_TAGS)),
+            elsewhere=tuple(sorted(name for name, _ in remotes(parts))),
         )
 
     def export(self, target: Path) -> str:

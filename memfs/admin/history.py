@@ -63,7 +63,16 @@ class History:
         """
         paths = self._paths(target)
         if target is not None and not self._is_path(target):
-            paths = self._followed(paths[0], target)
+            # every path the item had: a commit that moved it touched the place it came from, too
+            known, new = list[str](), [paths[0]]
+            if self._repository.head_blob(paths[0]) is None and self._repository.head().commit is not None:
+                new += [other for other in self._candidates("HEAD", target) if other != paths[0]]  # moved since HEAD
+            while new:
+                known += new
+                revisions = log.log(self._repository, new, _SEARCH_DEPTH)
+                touched = dict.fromkeys(other for one in revisions for other in one.paths)
+                new = [other for other in touched if other not in known and self._meant(other, target)]
+            paths = tuple(known)
         found = log.log(self._repository, paths, limit, since, revision)
         if not found and target is not None and not self._is_there(paths[0]) and not self.has_seen(paths[0]):
             raise ItemNotFound(
@@ -244,19 +253,6 @@ class History:
 
     def _is_there(self, path: str) -> bool:
         return any((own + "/").startswith(path + "/") for own in self._store.edit_finder.own_paths())
-
-    def _followed(self, path: str, item_id: str) -> tuple[str, ...]:
-        """Every path the item had: a commit that moved it touched the place it came from, too."""
-        known: list[str] = []
-        new = [path]
-        if self._repository.head_blob(path) is None and self._repository.head().commit is not None:
-            new += [other for other in self._candidates("HEAD", item_id) if other != path]  # moved since HEAD
-        while new:
-            known += new
-            revisions = log.log(self._repository, new, _SEARCH_DEPTH)
-            touched = dict.fromkeys(other for revision in revisions for other in revision.paths)
-            new = [other for other in touched if other not in known and self._meant(other, item_id)]
-        return tuple(known)
 
     def _past_path(self, item_id: str) -> str | None:
         for revision in log.log(self._repository, (CONTENT,), _SEARCH_DEPTH):

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
-from memfs.fs.lock import reset_on_fork
+from memfs.fs.lock import reset_on_fork, shared_property
 from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
@@ -35,7 +35,7 @@ from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import given_time, micros
 from memfs.recall.recaller import Helpers, Recaller
-from memfs.recall.review import Relevance, relevance_of
+from memfs.recall.review import relevance_of
 from memfs.search.generations import shared_folder
 from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings
@@ -176,9 +176,7 @@ class RevisionFiles:
 
 
 _AT_ONCE = 500
-_STRAY = ContentError(
-    "this folder belongs to no memory type", hint="move the file below memories/<type>/, or add the type to kinds.yaml"
-)
+
 
 Progress = Callable[[int, int], None]
 
@@ -201,31 +199,25 @@ class RevisionItems:
         """
         self.files, self.kinds = files, items.codec.kinds
         self._items, self._progress = items, progress
-        self._turn = threading.RLock()
-        reset_on_fork(self)
 
     # -- the index --------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def _built(self) -> tuple[TreeIndex, dict[str, str], dict[str, Problem]]:
         """The index, the path of each item in it by its id, folded, and by path what is wrong with other files.
 
         Of files that claim one id the oldest gets it, of equally old ones the first by path.
         """
-        with self._turn:
-            known: tuple[TreeIndex, dict[str, str], dict[str, Problem]] | None = self.__dict__.get("_built")
-            if known is not None:
-                return known
-            left: dict[str, Problem] = {}
-            owners: dict[str, MemoryItem] = {}
-            for item in sorted(self._read(left), key=creation_order):
-                owner = owners.setdefault(item.id.casefold(), item)
-                if owner is not item:
-                    error = DuplicateId(f"the id {item.id!r} belongs to {owner.path}", hint="rename this file")
-                    left[item.path] = Problem.of(error, item.path)
-            index = TreeIndex()
-            index.add(owners.values())
-            index.cut()
-            return index, {folded: item.path for folded, item in owners.items()}, left
+        left: dict[str, Problem] = {}
+        owners: dict[str, MemoryItem] = {}
+        for item in sorted(self._read(left), key=creation_order):
+            owner = owners.setdefault(item.id.casefold(), item)
+            if owner is not item:
+                error = DuplicateId(f"the id {item.id!r} belongs to {owner.path}", hint="rename this file")
+                left[item.path] = Problem.of(error, item.path)
+        index = TreeIndex()
+        index.add(owners.values())
+        index.cut()
+        return index, {folded: item.path for folded, item in owners.items()}, left
 
     def _candidates(self) -> list[str]:
         """The path of every file that should hold an item."""
@@ -264,7 +256,8 @@ class RevisionItems:
     def _parsed(self, path: str, data: bytes | None) -> MemoryItem:
         """The item in a file, whose bytes may have been read already."""
         if self.kinds.at(below_content(path)) is None:
-            raise _STRAY
+            hint = "move the file below memories/<type>/, or add the type to kinds.yaml"
+            raise ContentError("this folder belongs to no memory type", hint=hint)
         if data is None:
             data = self.files.read(path, ITEM_LIMIT).data
         refuse_file(data, path)
@@ -387,6 +380,7 @@ class Travel:
         self._repository, self._settings, self._by_meaning = repository, settings, by_meaning
         self._turn = threading.RLock()
         reset_on_fork(self)
+        self._relevance = cache(lambda: relevance_of(settings.review))
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()
 
     def at(self, revision: str, *, now: datetime | None = None, progress: Progress | None = None) -> Past:
@@ -429,7 +423,7 @@ class Travel:
         known = ItemCatalog(self._catalog, codec)
         items = RevisionItems(files, known, progress)
         store = Reader(items, known)
-        helpers = Helpers(relevance=lambda: self._relevance)
+        helpers = Helpers(relevance=self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         notes = (*((_MOUNTS,) if self._settings.mounts else ()), *((_WORDS,) if self._by_meaning() else ()))
         return Past(
@@ -448,10 +442,6 @@ class Travel:
     @cached_property
     def _catalog(self) -> Catalog:
         return Catalog(shared_folder(self._repository.common_dir), self._settings.index.texts)
-
-    @cached_property
-    def _relevance(self) -> Relevance | None:
-        return relevance_of(self._settings.review)
 
     def close(self) -> None:
         """Release what was opened. May be repeated."""

@@ -222,8 +222,6 @@ class Blame:
             raise ContentError("there is no such field", path=path, field=field, hint=f"it has {names}")
         return chosen
 
-    # -- versions -----------------------------------------------------------------------------------------------------
-
     def _line(self, commit: str, path: str) -> tuple[dict[str, list[str]], list[str]]:
         """The commits that changed a file, children before parents, and every path it had.
 

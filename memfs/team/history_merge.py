@@ -239,9 +239,10 @@ class HistoryJoin:
         taken = snapshots(self._repository, commits)
         if memory_only:
             self._refuse_outside(theirs, taken, [taken[commits.index(base)] for base in bases])
-        versions = {
-            commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
-        }  # a commit that is there twice has the same versions
+        versions: dict[str, Versions] = {}
+        for commit, snapshot in zip(commits, taken, strict=True):  # one that is there twice has the same versions
+            below = ((memory_path(self._repository, path, entry), entry) for path, entry in snapshot.items())
+            versions[commit or ""] = {path: TreeVersion(entry.id) for path, entry in below if path}
         here, there = versions[ours or ""], versions[theirs]
         return self._crossing(bases, versions), here, there
 
@@ -298,10 +299,6 @@ class HistoryJoin:
             if len(found) > _MOST_BASES:
                 raise MergeRefused("these lines of history crossed too often", hint="join them with git merge")
         return found
-
-    def _versions(self, snapshot: Snapshot) -> Versions:
-        below = ((memory_path(self._repository, path, entry), entry) for path, entry in snapshot.items())
-        return {path: TreeVersion(entry.id) for path, entry in below if path}
 
     def _refuse_outside(self, commit: str, taken: Sequence[Snapshot], bases: Sequence[Snapshot]) -> None:
         """Refuse what the other line changed beside memory: there memfs writes nothing."""
@@ -476,8 +473,6 @@ class Merger:
                 if attempt + 1 == _TRIES:
                     raise
         raise AssertionError("the last try returns or raises")
-
-    # -- before ---------------------------------------------------------------------------------------------------
 
     def _plan(self, commit: str, unrelated: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""

@@ -68,7 +68,11 @@ def drive(
     root, inside = place_of(path)
     folder = (top or Path.cwd()) / root
     begun, mine, other = (io.read_file(version, DOCUMENT_LIMIT) for version in (base, ours, theirs))
-    merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
+    kinds, schemas = KindTable(), None  # those that cannot be read are not known: their files are joined as text
+    with suppress(MemfsError, OSError), closing(Tree(folder)) as tree:
+        kinds, schemas = load_kinds(tree)
+    merger = FileMerger(Codec(schemas, kinds, allow_invisible=True))
+    ancestor = marker_size > _MARKER_SIZE + _OF_MOVES
     strange = frozenset() if ancestor else _strangers(merger, folder, path, inside, (begun, mine, other))
     if len(strange & _BOTH) == 1:
         first_unknown, own = (mine, other) if "ours" in strange else (other, mine)
@@ -184,15 +188,6 @@ def _layout(folder: Path) -> Layout:
         raise HistoryError("this is no repository", path=str(folder), hint="run git there")
     require_trusted(layout)
     return layout
-
-
-def _codec(folder: Path) -> Codec:
-    """Reads what this workspace keeps. Kinds that cannot be read are not known: their files are joined as text."""
-    with suppress(MemfsError, OSError):
-        with closing(Tree(folder)) as tree:
-            kinds, schemas = load_kinds(tree)
-        return Codec(schemas, kinds, allow_invisible=True)
-    return Codec(None, KindTable(), allow_invisible=True)
 
 
 def unrelated(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> frozenset[str]:

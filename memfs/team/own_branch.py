@@ -105,7 +105,14 @@ def _set_up(repository: Repository) -> OwnBranch:
         if not tip:
             tip, origin = _from_remote(repository)
             made = not tip
-            tip = tip or _first_commit(repository)
+            if made:
+                # A commit that holds the first files, durable before the branch has it.
+                files = first_files(first_policies(True))
+                changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
+                group = Group(changes=changes, message=_MESSAGE, writers=(Writer(source="init"),), time=utc_now())
+                chain = build(repository, [group], None, asked=True)
+                store(repository, chain.objects)
+                tip = chain.commits[-1]
             update_refs(repository, [f"create {REF} {tip}"], "memfs init")
         if repository.head().ref == REF:
             hint = "git switch to a branch of code first"
@@ -225,19 +232,6 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
             with closing(found) as repository:
                 return bool(_from_remote(repository)[0])
     return False
-
-
-def _first_commit(repository: Repository) -> str:
-    """Make a commit that holds the first files, durably; no branch has it yet."""
-    files = first_files(first_policies(True))
-    changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
-    group = Group(changes=changes, message=_MESSAGE, writers=(Writer(source="init"),), time=utc_now())
-    chain = build(repository, [group], None, asked=True)
-    store(repository, chain.objects)
-    return chain.commits[-1]
-
-
-# -- the working tree -----------------------------------------------------------------------------------------------
 
 
 def _register(repository: Repository, memory: Path) -> None:

@@ -100,7 +100,7 @@ class MergeOutcome:
         before: the bytes that are there at present; None where there is no file.
         touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
         conflicts: the fields in which one value was displaced; where it is undecided, settings with ours and theirs.
-        recorded: whether ``data`` carries those itself.
+
         own: whether it is what the person had made of it.
         side: whose version it is, taken whole; "" for what comes of both.
         undecided: why it cannot be joined; "" where it is.
@@ -111,7 +111,7 @@ class MergeOutcome:
     before: bytes | None = None
     touched: bool = False
     conflicts: tuple[FieldConflict, ...] = ()
-    recorded: bool = False
+
     own: bool = False
     side: Side = ""
     undecided: str = ""
@@ -168,7 +168,7 @@ class OpenMerges:
             reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
             reason += "; take one with --keep ours or --keep theirs"
             return replace(found, undecided=reason, conflicts=merged.conflicts)
-        return replace(found, data=merged.data, touched=touched, conflicts=merged.conflicts, recorded=merged.recorded)
+        return replace(found, data=merged.data, touched=touched, conflicts=merged.conflicts)
 
     # -- finding versions -----------------------------------------------------------------------------------------
     def _opened(self, one: UnmergedPath) -> Open:

@@ -392,25 +392,21 @@ def _leaves(mapping: Mapping[str, Any], above: str = "", depth: int = 0) -> Iter
 
 # -- documents ----------------------------------------------------------------------------------------------------
 def document_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ReviewedDocument]:
-    """What became of settings, context and state documents."""
+    """What became of settings, context and state documents; of one that cannot be read no keys."""
     found = []
     for path in changed.others:
         if path.startswith(_UNTOLD):
             continue
         old, new = before.entries.get(path), after.entries.get(path)
         what = CHANGED if old and new else ADDED if new else REMOVED
-        differ = () if what != CHANGED else document_fields(before.data(path), after.data(path), path)
+        differ: tuple[FieldChange, ...] = ()
+        if what == CHANGED:
+            was, is_now = mapping_in(before.data(path), path), mapping_in(after.data(path), path)
+            if was is not None and is_now is not None:
+                changes = field_changes({"data": was}, {"data": is_now})
+                differ = tuple(replace(one, field=one.field.removeprefix("data.")) for one in changes)
         found.append(ReviewedDocument(what=what, path=path, fields=differ))
     return found
-
-
-def document_fields(before: bytes | None, after: bytes | None, path: str) -> tuple[FieldChange, ...]:
-    """The keys of a document that differ; none where a version cannot be read."""
-    old, new = mapping_in(before, path), mapping_in(after, path)
-    if old is None or new is None:
-        return ()
-    changes = field_changes({"data": old}, {"data": new})
-    return tuple(replace(one, field=one.field.removeprefix("data.")) for one in changes)
 
 
 def mapping_in(data: bytes | None, path: str) -> Mapping[str, Any] | None:

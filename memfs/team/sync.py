@@ -227,7 +227,18 @@ class Syncer:
             for number in range(1, _ROUNDS + 1):
                 if theirs or number > 1:
                     theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
-                    joined = _both(joined, self._merge(asked, theirs))
+                    merged = self._merger.merge(
+                        theirs,
+                        f"Merge {asked.remote.name}/{asked.branch}",
+                        source="sync",
+                        dry_run=asked.dry_run,
+                        adopt=False,
+                        # two people may both have begun a memory on its own branch
+                        unrelated=asked.branch == BRANCH and is_separate(self._repository),
+                    )
+                    if not asked.dry_run and not merged.waiting:
+                        self._seen.note(asked.remote.name, asked.branch, theirs)
+                    joined = _both(joined, merged)
                 elif not asked.dry_run:
                     self._store.flush_now(_LATER)
                 tip = self._repository.head_commit() or ""
@@ -299,9 +310,8 @@ class Syncer:
         """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
         remote, branch, here = asked.remote.name, asked.branch, self._repository.head_commit()
         last = self._seen.tip(remote, branch)
-        if before := self._seen.rewritten_here(
-            remote, branch
-        ):  # what was erased here: not even its objects are fetched
+        # Of what was erased here not even the objects are fetched.
+        if before := self._seen.rewritten_here(remote, branch):
             there = bool(announced) and holds_commit(self._repository, announced)
             recorded = there or bool(self._seen.erased())  # what was replaced
             above = there and is_ancestor(self._repository, before, announced)
@@ -340,22 +350,6 @@ class Syncer:
             return True
         met = merge_bases(self._repository, here, last)
         return any(not is_ancestor(self._repository, commit, theirs) for commit in met)
-
-    def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:
-        name = f"{asked.remote.name}/{asked.branch}"
-        joined = self._merger.merge(
-            theirs,
-            f"Merge {name}",
-            source="sync",
-            dry_run=asked.dry_run,
-            adopt=False,
-            unrelated=asked.branch == BRANCH and is_separate(self._repository),  # two people may both have begun one
-        )
-        if not asked.dry_run and not joined.waiting:
-            self._seen.note(asked.remote.name, asked.branch, theirs)
-        return joined
-
-    # -- push -----------------------------------------------------------------------------------------------------
 
     def _refuse_unfit(self, asked: _SyncRequest, done: SyncOutcome) -> None:
         """Refuse to publish, beside memory, work that a person has committed and not pushed; or a merge's markers.

@@ -512,7 +512,12 @@ class Undo:
             named = tuple(map(self._parts.repository.resolve, selection.commits))
             selection = replace(selection, commits=named)
         reason = "" if dry_run else self._store.flush(adopt=False).reason
-        waiting = self._waiting(selection)
+        # How many writes of those that are meant wait for their commit on this branch.
+        self._parts.journal.catch_up()
+        branch = self._parts.repository.head().ref or ""
+        since = selection.since.timestamp() if selection.since is not None else 0.0
+        written = [one for one in self._parts.journal.operations() if one.branch == branch and one.time >= since]
+        waiting = 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in written)
         if waiting and not dry_run:
             why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
@@ -539,14 +544,6 @@ class Undo:
             made = flushed.commits[-1] if flushed.commits else None
             return replace(done, commit=made, waiting="" if made else flushed.reason)
         raise Conflict("the files keep changing while they are written", hint="try again")
-
-    def _waiting(self, selection: RevertSelection) -> int:
-        """How many writes of those that are meant wait for their commit on this branch."""
-        self._parts.journal.catch_up()
-        branch = self._parts.repository.head().ref or ""
-        since = selection.since.timestamp() if selection.since is not None else 0.0
-        waiting = [one for one in self._parts.journal.operations() if one.branch == branch and one.time >= since]
-        return 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
     def _files(self, choice: Reverter) -> list[Reversal]:
