@@ -191,16 +191,20 @@ class History:
         edited = {path.casefold() for path in found}
         unsaved = [path for path in paths if path.casefold() in edited]
         if unsaved:
-            known = [path for path in unsaved if self._repository.head_blob(path) is not None]
-            undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
-            hint = f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
-            if any(map(self._store.index_sync.rejected, unsaved)):
-                hint = f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
             raise Conflict(
                 "there are edits that are not committed" + (f": {', '.join(unsaved[:3])}" if unsaved[1:] else ""),
                 path=unsaved[0],
-                hint=hint,
+                hint=self.recovery_hint(unsaved),
             )
+
+    def recovery_hint(self, unsaved: Sequence[str]) -> str:
+        """What a person can do about edits that are in the way of a restore or undo."""
+        self._store.require_open()
+        known = [path for path in unsaved if self._repository.head_blob(path) is not None]
+        undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
+        if any(map(self._store.index_sync.rejected, unsaved)):
+            return f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
+        return f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
 
     def _plans(self, commit: str, target: str | None) -> list[FilePlan]:
         then = {
