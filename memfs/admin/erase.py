@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs import errors
 from memfs.admin.backup_file import RepositorySnapshot, prove_history, write_bundle
@@ -62,11 +62,10 @@ LOCK_WAIT = 60.0
 _PATIENCE_AT_OPENING = 0.2
 _ATTEMPTS = 4
 
-Wanted = TypeVar("Wanted")
 Done = TypeVar("Done")
 
 
-class HistoryRewrite(Generic[Wanted, Done]):
+class HistoryRewrite:
     """What rewrites the history of one repository.
 
     Attributes:
@@ -83,15 +82,6 @@ class HistoryRewrite(Generic[Wanted, Done]):
         self._repository = parts.repository
         self._folder = parts.repository.state / ERASE_FOLDER
         self._record = parts.repository.state / ERASE_RECORD
-
-    def _attempt(self, wanted: Wanted | None) -> Done:
-        """Do what is wanted, or what a dead process had begun to do, while all locks are held.
-
-        Raises:
-            MovedRef: the repository changed meanwhile.
-            EraseRefused: it cannot be rewritten in its present state.
-        """
-        raise NotImplementedError
 
     def _end(self, patience: float) -> None:
         """End what was interrupted, and note among the store's notes what it was."""
@@ -111,12 +101,14 @@ class HistoryRewrite(Generic[Wanted, Done]):
             hint = (error.hint if isinstance(error, errors.CorruptRecord) else "") or self.again
             self._store.notes.append(Problem(path="", code=self.code, message=message, hint=hint))
 
-    def _alone(self, wanted: Wanted | None, patience: float) -> Done:
+    def _alone(self, attempt: Callable[[], Done], patience: float) -> Done:
         """Attempt it while no workspace of the repository writes or syncs; again where the repository changes.
 
         A process that read a session's events before they were removed would store it after the proof of an erase.
 
         Args:
+            attempt: does what is wanted, or what a dead process had begun to do; a ``MovedRef`` of its says that the
+                repository changed meanwhile.
             patience: seconds to wait for each lock.
 
         Raises:
@@ -143,7 +135,7 @@ class HistoryRewrite(Generic[Wanted, Done]):
                     with ExitStack() as writing:
                         for lock in writers:
                             writing.enter_context(lock.hold(self.what, timeout=patience))
-                        return self._attempt(wanted)
+                        return attempt()
                 except rewrite.MovedRef:
                     continue
                 except errors.MemfsError:
@@ -354,7 +346,7 @@ class EraseResult:
     backups_left: tuple[Path, ...] = ()
 
 
-class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
+class Eraser(HistoryRewrite):
     """Erases from one workspace and its repository.
 
     Attributes:
@@ -439,7 +431,7 @@ class Eraser(HistoryRewrite[EraseName, "tuple[Target, ErasePlan] | None"]):
 
     def _carry_out(self, named: EraseName | None, patience: float) -> EraseResult | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
-        done = self._alone(named, patience)
+        done = self._alone(lambda: self._attempt(named), patience)
         if done is None:
             return None
         target, plan = done
@@ -619,7 +611,7 @@ class CutPlan:
     ended: str = ""
 
 
-class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
+class HistoryCut(HistoryRewrite):
     """Cuts the history of one repository.
 
     Attributes:
@@ -711,7 +703,7 @@ class HistoryCut(HistoryRewrite[tuple[datetime, Path], CutPlan]):
 
     def _carry_out(self, wanted: tuple[datetime, Path] | None, patience: float) -> CutPlan:
         self._under_way = None
-        done = self._alone(wanted, patience)
+        done = self._alone(lambda: self._attempt(wanted), patience)
         self._store.refresh()
         return done
 
