@@ -46,6 +46,17 @@ def item_of(episode: Episode, trust: str = Trust.AGENT.value) -> MemoryItem:
     """
     episode = clean(episode)
     state, action = episode.state, episode.action
+    done = {"tool": action.tool, "description": action.description}
+    data: dict[str, Any] = {
+        "outcome": episode.outcome.value,
+        "action": {key: value for key, value in done.items() if value},
+        "files": list(state.files),
+        "situation": state.context,
+        "tool": state.tool if state.tool != action.tool else "",
+        "error": episode.error_message,
+        "warned": list(episode.warned),
+        "circumstances": dict(state.circumstances),
+    }
     return _without_secrets(
         MemoryItem(
             content=_content(episode),
@@ -55,7 +66,7 @@ def item_of(episode: Episode, trust: str = Trust.AGENT.value) -> MemoryItem:
             timestamp=episode.timestamp,
             origin=Origin(agent=state.agent, session=state.session, task=state.task, tool=action.tool or state.tool),
             trust=trust,
-            data=_data(episode),
+            data={key: value for key, value in data.items() if value},
         )
     )
 
@@ -107,22 +118,6 @@ def _content(episode: Episode) -> str:
     if episode.error_message:
         lines.append(f"Error: {shortened(episode.error_message, _ERROR_SHOWN)}")
     return "\n".join(lines)
-
-
-def _data(episode: Episode) -> dict[str, Any]:
-    state, action = episode.state, episode.action
-    done = {"tool": action.tool, "description": action.description}
-    found: dict[str, Any] = {
-        "outcome": episode.outcome.value,
-        "action": {key: value for key, value in done.items() if value},
-        "files": list(state.files),
-        "situation": state.context,
-        "tool": state.tool if state.tool != action.tool else "",
-        "error": episode.error_message,
-        "warned": list(episode.warned),
-        "circumstances": dict(state.circumstances),
-    }
-    return {key: value for key, value in found.items() if value}
 
 
 # -- cleaning -----------------------------------------------------------------------------------------------------

@@ -514,6 +514,12 @@ class StatePacker(archive.TreePacker):
         points = {where: one for where, one in self._points.items() if one["path"] in self.files}
         points |= {where: _point("", where, "value", value) for where, value in points_in(self._update or {})}
         agents = self._reader.index.agents(tuple(_STATES))
+        update: dict[str, Any] = {}
+        if self._update is not None:
+            update = {"values": self._update}
+        elif found := self._newest(StateQuery(kinds=("state_update",))):  # its place alone where it is too large
+            data = self._bytes_of(found[0].path)
+            update = {"path": found[0].path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
         finished: list[int] = []
         point = points.get(TASKS)
         # a task is finished by an output after the update that names it; one that is given names its tasks now
@@ -523,23 +529,13 @@ class StatePacker(archive.TreePacker):
             finished = finished_tasks(self._reader, tasks, after=row.facts.timestamp)
         return {
             "format": 1,
-            "update": self._latest_update(),
+            "update": update,
             "checkpoint_data": sorted(points.values(), key=lambda one: (not one["path"], update_key(one["path"]))),
             "finished": finished,
             "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
-            "agents": {agent: found for agent in agents if (found := self._state_of(agent))},
+            "agents": {agent: state for agent in agents if (state := self._state_of(agent))},
             "completed_work": self._completed(),
         }
-
-    def _latest_update(self) -> dict[str, Any]:
-        """``values`` of the latest state update, or its ``path`` where it is too large; empty where there is none."""
-        if self._update is not None:
-            return {"values": self._update}
-        found = self._newest(StateQuery(kinds=("state_update",)))
-        if not found:
-            return {}
-        data = self._bytes_of(found[0].path)
-        return {"path": found[0].path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
 
     def _state_of(self, agent: str) -> dict[str, Any]:
         """Where an agent was: its newest state, with an output or under a token that no newer one superseded."""

@@ -510,29 +510,24 @@ class Checkpoints(CheckpointStore):
                 return "interval"
         return ""
 
-    def _update_late(self) -> int:
-        """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""
-        if not (self._parts.tree.root / state_paths.ITERATIONS).is_dir():
-            return 0
-        number = self._reader.open_iteration()
-        newest = self._reader.index.find(StateQuery(kinds=("state_update",), newest=True, limit=1))
-        moment = newest[0].facts.timestamp if newest else None
-        if number is None or number != self._reader.index.newest_iteration() or moment is None:
-            return 0
-        age = (self._parts.clock() - moment).total_seconds()
-        return round(age) if age > _LATE * self._reader.system_config().update_interval else 0
-
     def status(self) -> CheckpointStatus:
         """The state of the workspace's checkpoints, for ``status``."""
-        found = self.list()
+        found, late = self.list(), 0
         last = found[0] if found else None
+        if (self._parts.tree.root / state_paths.ITERATIONS).is_dir():
+            number, index = self._reader.open_iteration(), self._reader.index
+            newest = index.find(StateQuery(kinds=("state_update",), newest=True, limit=1))
+            moment = newest[0].facts.timestamp if newest else None
+            if number is not None and number == index.newest_iteration() and moment is not None:
+                age = (self._parts.clock() - moment).total_seconds()
+                late = round(age) if age > _LATE * self._reader.system_config().update_interval else 0
         return CheckpointStatus(
             last=last.id if last else None,
             age=round((self._parts.clock() - last.timestamp).total_seconds()) if last else None,
             count=len(found),
             damaged=sum(bool(one.problem) for one in found),
             due=self.due(),
-            update_late=self._update_late(),
+            update_late=late,
         )
 
     def close(self) -> None:
