@@ -68,7 +68,6 @@ _EDITED = "The memory file has been edited. Here is the snippet showing the chan
 _LEAVE_OUT = "leave it out, and say where it is kept instead; a person can allow it"  # it is a model that reads this
 
 _SOURCE = "anthropic"
-_TOOL = "memory"
 Result = TypeVar("Result")
 
 
@@ -129,7 +128,7 @@ class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
             PathEscape, IdInvalid: ``folder`` is no path.
         """
         super().__init__(cache_control=cache_control)
-        self._origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool=_TOOL)
+        self._origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool="memory")
         self._facade = SignedFacade(path, origin=self._origin, source=_SOURCE, workspace=workspace)
         self._folder = clean(folder)
 

@@ -85,7 +85,6 @@ class HookHost(NamedTuple):
 
 _READ_SHARE = 0.5
 _PATIENCE_SECONDS = 0.2
-_PIECE = 1 << 16
 _INTO = "--into="
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
@@ -312,7 +311,7 @@ def _read(deadline: float) -> bytes:
             _remark("memfs hook: an agent's program calls this, with an event as JSON on standard input")
             return b""
         while len(data) <= spool.LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
-            piece = os.read(0, _PIECE) if select.select([0], [], [], left)[0] else b""
+            piece = os.read(0, 1 << 16) if select.select([0], [], [], left)[0] else b""
             if not piece:
                 break
             data += piece

@@ -164,9 +164,6 @@ def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> Setti
     return (file.preview if dry else file.rewrite)(lambda values: with_hooks(values, {}))
 
 
-_TOPS = (MEMORY_FOLDER, ".git")
-
-
 def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     """The folder that is a project to Claude Code: the nearest with a workspace or repository, else the folder itself.
 
@@ -179,7 +176,7 @@ def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     if not folder.is_dir():
         raise WorkspaceNotFound(f"there is no folder {str(start)!r}", hint="name one that exists")
     for candidate in (folder, *folder.parents):
-        if any(os.path.exists(candidate / name) for name in _TOPS):
+        if any(os.path.exists(candidate / name) for name in (MEMORY_FOLDER, ".git")):
             return code_of(candidate, folder)
     return folder
 

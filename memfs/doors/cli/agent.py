@@ -256,7 +256,6 @@ def warn(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, 
 
 # -- episode ------------------------------------------------------------------------------------------------------
 _REDACTED = "[redacted: "
-_OUTCOMES = click.Choice(["success", "failure", "partial"])
 
 
 # -- episode record -----------------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ _OUTCOMES = click.Choice(["success", "failure", "partial"])
     "record", text=lambda done: [f"Recorded {styled(done.id, fg='green', bold=True)}  {done.outcome.value}"], lands=True
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
-@click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
+@click.option("--outcome", type=click.Choice(["success", "failure", "partial"]), required=True, help="How it ended.")
 @situation
 @click.option("--tool", default="", metavar="NAME", help="The tool that was used.")
 @click.option("--about", default="", metavar="TEXT", help="What was about to be done; what was done by default.")

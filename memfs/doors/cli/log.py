@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.workspace import Workspace
 
-_PATHS_SHOWN = 20
-
 
 def _text(log: tuple[Revision, ...], id: str | None, since: str | None) -> Text:
     for revision in log:
         day = styled(f"{revision.time:%Y-%m-%d %H:%M}", dim=True)
         head = f"{styled(revision.short, fg='yellow')}  {day}  {revision.author}"
         yield f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}"
-        yield from listed("", revision.paths, _PATHS_SHOWN)
+        yield from listed("", revision.paths, 20)
     if not log:
         what = "memory" if id is None else id
         yield Note(

@@ -27,17 +27,15 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-_LONGEST = 3600
-_MOST_TOKENS = 10_000_000
 shaping = options(
     click.option("--strategy", default="", metavar="NAME",
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
-    click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
+    click.option("--budget", type=click.IntRange(1, 10_000_000), metavar="TOKENS",
                  help="The most tokens of all hits together; 'recall.max_tokens' by default."),
     click.option("--context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
-    click.option("--deadline", type=click.FloatRange(0, _LONGEST, min_open=True), metavar="SECONDS",
+    click.option("--deadline", type=click.FloatRange(0, 3600, min_open=True), metavar="SECONDS",
                  help="Then show what was found so far."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""

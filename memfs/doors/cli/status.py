@@ -43,7 +43,6 @@ _FEW_ITEMS = 1_000
 _DAYS = 7
 _READ = 50
 _FEW = 3
-_WIDTH = 60
 _LASTING = frozenset({Layer.EPISODIC.value, Layer.SEMANTIC.value})
 
 
@@ -88,7 +87,7 @@ def _knowledge(workspace: Workspace) -> StatusPart:
 
 
 def _named(item: MemoryItem) -> dict[str, Any]:
-    return {"id": item.id, "text": output.one_line(item.title or item.content, _WIDTH)}
+    return {"id": item.id, "text": output.one_line(item.title or item.content, 60)}
 
 
 def _index(workspace: Workspace, fresh: bool) -> StatusPart:
@@ -237,7 +236,6 @@ def _age(seconds: int) -> str:
 
 
 # -- what it prints -----------------------------------------------------------------------------------------------
-_NAMED = 20
 _TO_COMMIT = "to commit"
 _LAST = 10
 
@@ -362,7 +360,7 @@ def _text(found: WorkspaceStatus, mine: bool) -> output.Text:
 
 def _waiting(now: PresentState) -> output.Text:
     waiting = [path for path in now.pending if path not in now.hand_edits]
-    yield from output.listed(f"{'':9}{output.styled('waiting', fg='yellow')}", waiting, _NAMED)
+    yield from output.listed(f"{'':9}{output.styled('waiting', fg='yellow')}", waiting, 20)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
         word = "new" if path in now.new else "edited" if (now.workspace / path).exists() else "deleted"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _PATHS_SHOWN = 20
-_VALUE_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
         yield f"{word} {where}: {count(len(joined.changed), 'file')} changed here"
         yield from listed("", joined.changed, _PATHS_SHOWN)
         for clash in joined.conflicts:
-            kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
+            kept, lost = (one_line(readable(value), 40) for value in (clash.kept, clash.lost))
             place = f"{clash.path} {clash.field or 'the whole file'}"
             yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, not {lost}"
         if joined.conflicts and not dry_run:

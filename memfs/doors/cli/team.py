@@ -173,7 +173,6 @@ convention = Actions(
 
 
 # -- blame --------------------------------------------------------------------------------------------------------
-_LEAST = 20
 
 
 def _blame_text(found: tuple[LearnedFrom, ...]) -> output.Text:
@@ -181,7 +180,7 @@ def _blame_text(found: tuple[LearnedFrom, ...]) -> output.Text:
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
         head = f"{commit} {day} {who.ljust(names)}  {output.clean(one.field)}: "
-        room = max(output.width() - len(head), _LEAST) if output.width() else 0
+        room = max(output.width() - len(head), 20) if output.width() else 0
         place = f"{output.styled(commit, fg='yellow')} {output.styled(day, dim=True)} {who.ljust(names)}"
         value = output.one_line(output.readable(one.value), room)
         yield f"{place}  {output.styled(output.clean(one.field), bold=True)}: {value}"
@@ -219,9 +218,6 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str) -> tuple[Learne
 _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 
-_EARLIER = 5
-
-
 def _bisect_text(found: BisectResult) -> output.Text:
     culprit, revision = found.culprit, found.culprit.revision
     head = f"{output.styled(revision.short, fg='yellow')} {output.styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
@@ -229,7 +225,7 @@ def _bisect_text(found: BisectResult) -> output.Text:
     named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
     if whose := ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values):
         yield f"  {whose}"
-    if unread := ", ".join(one[:_SHORT] for one in culprit.or_earlier[:_EARLIER]):
+    if unread := ", ".join(one[:_SHORT] for one in culprit.or_earlier[:5]):
         yield f"  or one of those before it that could not be read: {unread}"
     yield f"  {found.expect}"
     yield f"    before  {_listed(found.before)}"

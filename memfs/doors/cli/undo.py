@@ -15,8 +15,6 @@ from memfs.model.query import moment
 if TYPE_CHECKING:
     from memfs.team.undo import Undone
 
-_SHORT = 10
-_VALUE = 60
 _STEPS_SHOWN = 20
 _KEPT = {"brought back": "was made again since, and stays", "removed": "was edited since, and stays"}
 _DONE = {"removed": "Removed", "restored": "Brought back", "changed": "Changed", "moved": "Moved back to"}
@@ -31,7 +29,7 @@ _PLANNED = {
 def _text(done: Undone, dry_run: bool) -> Text:
     words = _PLANNED if dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
-        commit = styled(step.commit[:_SHORT], fg="yellow")
+        commit = styled(step.commit[:10], fg="yellow")
         day = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
         yield f"{commit}  {day}  {step.author}  {one_line(step.subject)}"
     if len(done.steps) > _STEPS_SHOWN:
@@ -42,7 +40,7 @@ def _text(done: Undone, dry_run: bool) -> Text:
     for clash in done.conflicts:  # what stays because somebody edited it later
         if clash.field:
             now, undone = (
-                "nothing" if value is None else one_line(readable(value), _VALUE) for value in (clash.now, clash.undone)
+                "nothing" if value is None else one_line(readable(value), 60) for value in (clash.now, clash.undone)
             )
             yield f"Kept {clash.path} {clash.field}: {now} (without the later edit: {undone})"
         else:

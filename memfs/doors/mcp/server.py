@@ -169,7 +169,6 @@ _ADVICE = {
     "memory_store": "Keep decisions, facts and how-tos with memory_store as they come up.",
     "state_store": "Hand over what you made of a task with state_store.",
 }
-_NAME = 80
 _Context = ServerRequestContext[Any, Any]
 
 
@@ -219,7 +218,7 @@ class MemoryServer:
             raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"there is no tool {ascii(name)[:80]}: {hint}")
         client = ctx.session.client_params
         client_name = self._agent or (client.client_info.name if client is not None else "")
-        agent = shown(" ".join(client_name.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
+        agent = shown(" ".join(client_name.split()))[:80] or SOURCE  # nameless, it would pass for a person
         caller = Origin(agent=agent, session=opened.session, role="assistant")
         try:
             return await opened.aside(_called, opened, caller, name, params.arguments or {})

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from memfs.model import Origin
 
 
-_TEXT = 2_000
 _IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 _DIGITS = re.compile("[0-9]{1,12}")
 
@@ -49,7 +48,7 @@ class Argument:
     sort: str = "text"
     required: bool = False
     least: int = 0
-    most: int = _TEXT
+    most: int = 2_000
     default: int | None = None
 
     def schema(self) -> dict[str, Any]:

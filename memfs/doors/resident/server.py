@@ -41,7 +41,6 @@ from memfs.watch import FolderEvents, Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
 _MOST_CHILDREN = 8
-_WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
 _SOON, _QUIET_SECONDS = 0.003, 0.1
 _COMPARE_SECONDS = 1.0
@@ -499,7 +498,7 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
             long = len(os.fsencode(files.folder / fresh)) > LONGEST_ADDRESS
             with io.operation("bind", files.folder / fresh):
                 listener.bind(f"/proc/self/fd/{near}/{fresh}" if long else str(files.folder / fresh))
-                listener.listen(_WAITING_CLIENTS)
+                listener.listen(64)
             listener.setblocking(False)
             with io.operation("rename", files.socket):
                 with suppress(OSError):
