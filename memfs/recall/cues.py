@@ -182,19 +182,16 @@ class TrivialFilter:
         """The sort of the first phrase, where nothing but phrases and neutral words is said."""
         first, at = "", 0
         while at < len(words):
-            length, sort = self._phrase(words, at)
+            phrases = _tree().get(words[at], ())
+            found = (row for row in phrases if tuple(words[at : at + len(row[0])]) == row[0])
+            phrase, sort = next(found, ((), ""))
+            length = len(phrase)
             if length:
                 first = first or sort
             elif words[at] not in _neutral() and not (first in _ADDRESSING and _is_address(words, at, text)):
                 return ""
             at += length or 1
         return first
-
-    def _phrase(self, words: list[str], at: int) -> tuple[int, str]:
-        for phrase, sort in _tree().get(words[at], ()):
-            if tuple(words[at : at + len(phrase)]) == phrase:
-                return len(phrase), sort
-        return 0, ""
 
 
 def _words(text: str) -> list[str]:

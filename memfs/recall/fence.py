@@ -67,12 +67,14 @@ def quoted(entry: Hit | MemoryItem) -> str:
     """One item as it is written between the marks."""
     hit = entry if isinstance(entry, Hit) else Hit(item=entry, score=0.0)
     item = hit.item
+    origin = item.origin
+    parts = {"agent": origin.agent, "speaker": origin.speaker, "tool": origin.tool, "session": origin.session}
     facts = {
         "id": item.id,
         "type": item.type,
         "trust": _TRUST_IN_WORDS.get(item.trust, "unknown (UNTRUSTED)"),
         "mount": of_mount(item.id),
-        "from": _origin(item),
+        "from": ", ".join(f"{name} {value}" for name, value in parts.items() if value),
         "when": format_time(item.timestamp.replace(microsecond=0)) if item.timestamp else "",
         "status": item.status,
         "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
@@ -104,12 +106,6 @@ def _place(hit: Hit) -> str:
     if not hit.shortened:
         return f"{lines} answer best"
     return f"only {lines}, characters {found.start} to {found.end} of {len(content)}; the id opens the rest"
-
-
-def _origin(item: MemoryItem) -> str:
-    origin = item.origin
-    parts = {"agent": origin.agent, "speaker": origin.speaker, "tool": origin.tool, "session": origin.session}
-    return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
 def withheld(item: MemoryItem) -> bool:

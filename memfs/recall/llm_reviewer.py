@@ -109,8 +109,14 @@ class LlmReviewer:
             raise EndpointFailed(f"{len(items)} memories are too many for one question to a model", hint=hint)
         refuse_text(query, "query")
         letters = max(_ANSWER_LETTERS // len(items), _LEAST_LETTERS)
+        mark = secrets.token_hex(3)  # which no content can know: none poses as several
+        numbered = []
+        for number, item in enumerate(items, 1):
+            clean = MemoryItem(_WITHHELD, item.type) if find("\n".join(_written(item))) else item
+            numbered.append(_cut(clean, letters).replace(id=f"memory {number} ({mark})"))
+        question = "\n".join(f"| {line}" for line in shown(query[:_DRAFT_LETTERS]).split("\n"))
         prompt = (
-            f"{fence(_numbered(items, letters))}\n\nThe question, quoted:\n{_quoted(query[:_DRAFT_LETTERS])}\n\n"
+            f"{fence(numbered)}\n\nThe question, quoted:\n{question}\n\n"
             f"Give the {len(items)} scores, for memory 1 to {len(items)}."
         )
         answer = self._client.chat_json(
@@ -123,16 +129,6 @@ class LlmReviewer:
 
 
 # -- what the model sees ------------------------------------------------------------------------------------------
-def _numbered(items: Sequence[MemoryItem], letters: int) -> list[MemoryItem]:
-    """The items with numbers as ids. A mark that no content can know keeps one from posing as several."""
-    mark = secrets.token_hex(3)
-    return [_cut(_clean(item), letters).replace(id=f"memory {n} ({mark})") for n, item in enumerate(items, 1)]
-
-
-def _clean(item: MemoryItem) -> MemoryItem:
-    return MemoryItem(_WITHHELD, item.type) if find("\n".join(_written(item))) else item
-
-
 def _cut(item: MemoryItem, letters: int) -> MemoryItem:
     item = item.replace(title=item.title[:_LEAST_LETTERS])
     if len(item.content) <= letters:
@@ -143,10 +139,6 @@ def _cut(item: MemoryItem, letters: int) -> MemoryItem:
 def _written(item: MemoryItem) -> tuple[str, ...]:
     origin = item.origin
     return (item.title, item.content, item.id, item.type, origin.speaker, origin.agent, origin.tool, origin.session)
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"| {line}" for line in shown(text).split("\n"))
 
 
 # -- what it says -------------------------------------------------------------------------------------------------

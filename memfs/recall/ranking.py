@@ -371,6 +371,7 @@ _IDLE: Mapping[str, tuple[Callable[[Candidate], object], object]] = {
 }
 """By factor what must be of a candidate for it to be 1; what is of all that was found is looked at once."""
 _OF_USE = frozenset({"access", "fading"})
+_UNUSED: Mapping[str, Use] = MappingProxyType({})
 LEARNED = "learned"
 """The factor that use taught."""
 
@@ -406,16 +407,6 @@ class Ranking:
         self.counts_use = not _OF_USE.isdisjoint(weights)
         """Whether the order depends on how items were used."""
 
-    def completed(self, matches: Iterable[RankCandidate], uses: Mapping[str, Use]) -> list[RankCandidate]:
-        """The matches with what the factors of use and fading need to know of them."""
-        if not self.counts_use:
-            return list(matches)
-        half_lives = self._half_lives
-        return [
-            one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=half_lives.get(one.candidate.type, 0.0))
-            for one in matches
-        ]
-
     def reasons(self, match: RankCandidate) -> dict[str, float]:
         """The factors that matter, by name, each as it counted.
 
@@ -433,12 +424,22 @@ class Ranking:
             factors[LEARNED] = learned
         return factors
 
-    def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
+    def ranked(self, matches: Iterable[RankCandidate], uses: Mapping[str, Use] = _UNUSED) -> list[RankedCandidate]:
         """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given.
 
         A score is the product of the factors, each to the power of its weight.
+
+        Args:
+            matches: what was found.
+            uses: how items were used, by id; where that counts (``counts_use``).
         """
         rows, asked, now, learned = list(matches), self.asked, self._now, self._learned
+        if self.counts_use:
+            lives = self._half_lives
+            rows = [
+                one._replace(use=uses.get(one.candidate.id, NEVER), half_life_days=lives.get(one.candidate.type, 0.0))
+                for one in rows
+            ]
         candidates = [row.candidate for row in rows]
         idle = {name for name, (held, value) in _IDLE.items() if {*map(held, candidates)} <= {value}}
         self._factors = [row for row in self._factors if row[0] not in idle]
@@ -491,21 +492,16 @@ class Strategy(Protocol):
 Rerank = Callable[[Query, Sequence[RankedCandidate]], Sequence[RankedCandidate]]
 
 
-def _as_it_is(query: Query, ranked: Sequence[RankedCandidate]) -> Sequence[RankedCandidate]:
-    del query
-    return ranked
-
-
 @dataclass(frozen=True, slots=True)
 class WeightedStrategy:
     """A strategy made of weights, of a function over the ranked candidates, or of both."""
 
     weights: Mapping[str, float] = field(default_factory=lambda: PRESETS["default"])
-    function: Rerank = _as_it_is
+    function: Rerank | None = None
 
     def rerank(self, query: Query, ranked: Sequence[RankedCandidate]) -> Sequence[RankedCandidate]:
         """See ``Strategy``."""
-        return self.function(query, ranked)
+        return ranked if self.function is None else self.function(query, ranked)
 
 
 _BUILT_IN: Mapping[str, Strategy] = {name: WeightedStrategy(weights) for name, weights in PRESETS.items()}
@@ -527,7 +523,16 @@ def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rera
         raise SettingInvalid("a strategy needs a name of at most 60 characters", field="strategy", hint="name it")
     if name in _BUILT_IN:
         raise SettingInvalid(f"the strategy {name!r} is built in", field="strategy", hint="choose another name")
-    made = _made(strategy)
+    made: Strategy
+    if isinstance(strategy, Mapping):
+        made = WeightedStrategy(dict(strategy))
+    elif isinstance(strategy, Strategy) and not isinstance(strategy, type):
+        made = strategy
+    elif callable(strategy) and not isinstance(strategy, type):
+        made = WeightedStrategy(function=strategy)
+    else:
+        hint = "give weights by factor, a function (query, ranked) -> ranked, or an object with both"
+        raise SettingInvalid(f"this is no strategy: {ascii(strategy)[:60]}", field="strategy", hint=hint)
     for factor, weight in made.weights.items():
         if factor not in FACTORS:
             hint = nearest(factor, FACTORS) or f"the factors are {', '.join(FACTORS)}"
@@ -567,7 +572,7 @@ def reranked(chosen: Strategy, query: Query, ranked: Sequence[RankedCandidate]) 
     Raises:
         QueryInvalid: it gave something that was not given to it, or gave something twice.
     """
-    if isinstance(chosen, WeightedStrategy) and chosen.function is _as_it_is:
+    if isinstance(chosen, WeightedStrategy) and chosen.function is None:
         return list(ranked)
     found = list(chosen.rerank(query, ranked))
     known = {one.match.candidate.id for one in ranked}
@@ -576,17 +581,6 @@ def reranked(chosen: Strategy, query: Query, ranked: Sequence[RankedCandidate]) 
         hint = "rerank gives back the candidates it was given, each at most once"
         raise QueryInvalid("the strategy gave what it was not given", field="strategy", hint=hint)
     return found
-
-
-def _made(given: Strategy | Mapping[str, float] | Rerank) -> Strategy:
-    if isinstance(given, Mapping):
-        return WeightedStrategy(dict(given))
-    if isinstance(given, Strategy) and not isinstance(given, type):
-        return given
-    if callable(given) and not isinstance(given, type):
-        return WeightedStrategy(function=given)
-    hint = "give weights by factor, a function (query, ranked) -> ranked, or an object with both"
-    raise SettingInvalid(f"this is no strategy: {ascii(given)[:60]}", field="strategy", hint=hint)
 
 
 # -- time-weighted ------------------------------------------------------------------------------------------------

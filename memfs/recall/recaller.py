@@ -384,9 +384,15 @@ class Recaller:
         Raises:
             QueryInvalid: as ``search``; also where two different queries have one text.
         """
+        given: dict[str, Query | str] = {}
+        for query in queries:
+            text = query.text if isinstance(query, Query) else query
+            if given.setdefault(text, query) != query:
+                hint = "ask them apart, or in different words"
+                raise QueryInvalid(f"two different queries ask {ascii(text)[:60]}", field="queries", hint=hint)
         asked = {
             text: Question(checked, Deadline(checked.seconds, self._tick), fenced, leave_out)
-            for text, query in _by_text(queries).items()
+            for text, query in given.items()
             if (checked := self._checked(query))
         }
         left = [one.deadline.left() for one in asked.values()]
@@ -552,7 +558,7 @@ class Recaller:
         ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned, found.asked)
         usage = self._helpers.usage if ranking.counts_use else None
         uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
-        ranked = reranked(chosen, query, ranking.ranked(ranking.completed(found.matches, uses)))
+        ranked = reranked(chosen, query, ranking.ranked(found.matches, uses))
         collector = HitCollector(self._store, asked, found, ranking, ranked)
         collector.late = late
         if ranked:
@@ -657,7 +663,14 @@ class Recaller:
         """What a query names, with the days that it counts from an event; that is looked up by its words."""
         asked = QueryTerms.of(query, self._clock())
         if asked.times is not None and asked.times.literal:
-            asked = replace(asked, literal=self._with_days(query, asked.times.literal))
+            having = dict[str, Candidate]()  # the best memories that have all the words of a day
+            for day in dict.fromkeys(asked.times.literal):
+                wanted = terms.weights(day).keys()
+                found = self._store.candidates(replace(query, text=day, limit=_EVENTS))
+                for candidate, loaded in zip(found, self._store.load_each(found), strict=True):
+                    if loaded is not None and wanted <= terms.held_terms(day, loaded.item):
+                        having[candidate.id] = candidate
+            asked = replace(asked, literal=[*having.values()])
         if asked.times is None or not asked.times.event:
             return asked
         from memfs.recall.dates import anchor_of  # few questions count from an event
@@ -670,17 +683,6 @@ class Recaller:
         pairs = ((one, loaded.item) for one, loaded in rows if loaded is not None)
         anchor = anchor_of(event.text, self._store.asked_of(event), pairs)
         return asked if anchor is None else replace(asked, times=asked.times.counted_from(anchor.day), anchor=anchor)
-
-    def _with_days(self, query: Query, days: Iterable[str]) -> list[Candidate]:
-        """The best memories that have all the words of a day."""
-        having = dict[str, Candidate]()
-        for day in dict.fromkeys(days):
-            wanted = terms.weights(day).keys()
-            found = self._store.candidates(replace(query, text=day, limit=_EVENTS))
-            for candidate, loaded in zip(found, self._store.load_each(found), strict=True):
-                if loaded is not None and wanted <= terms.held_terms(day, loaded.item):
-                    having[candidate.id] = candidate
-        return [*having.values()]
 
 
 def _add_time_scores(
@@ -699,16 +701,6 @@ def _add_time_scores(
             more = candidate.similarity - known if part is whole else candidate.similarity
             rows[candidate.id] = rows.get(candidate.id, candidate)._replace(similarity=known + share * more)
     return sorted(rows.values(), key=lambda candidate: -candidate.similarity)
-
-
-def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:
-    found: dict[str, Query | str] = {}
-    for query in queries:
-        text = query.text if isinstance(query, Query) else query
-        if found.setdefault(text, query) != query:
-            hint = "ask them apart, or in different words"
-            raise QueryInvalid(f"two different queries ask {ascii(text)[:60]}", field="queries", hint=hint)
-    return found
 
 
 def _check_known(field: str, names: Iterable[str], known: list[str]) -> None:

@@ -240,8 +240,12 @@ class Relevance:
         for reason in (OWN, MODEL):
             scores = [row for name, row in result.by_reviewer.items() if self._groups[name] == reason]
             if scores:
-                rows = zip(marked, zip(*scores, strict=True), strict=True)
-                marked = [_marked(hit, reason, sum(row) / len(row)) for hit, row in rows]
+                means = (sum(row) / len(row) for row in zip(*scores, strict=True))
+                factors = [1.0 + _SHARES[reason] * mean for mean in means]
+                marked = [
+                    replace(hit, score=hit.score * factor, reasons={**hit.reasons, reason: factor})
+                    for hit, factor in zip(marked, factors, strict=True)
+                ]
         if self._alone and result.by_reviewer:
             scored = [replace(hit, score=reviewed_relevance(hit.reasons) or 0.0) for hit in marked]
             marked = sorted(scored, key=lambda hit: -hit.score)
@@ -272,11 +276,6 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
         return [1.0] * len(hits)
     strength = max((it for hit in hits if (it := reviewed_relevance(hit.reasons)) is not None), default=0.0) or 1.0
     return [round(strength * max(0.0, hit.score) / best, 4) for hit in hits]
-
-
-def _marked(hit: Hit, reason: str, mean: float) -> Hit:
-    factor = 1.0 + _SHARES[reason] * mean
-    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, reason: factor})
 
 
 def relevance_of(settings: ReviewSettings) -> Relevance | None:

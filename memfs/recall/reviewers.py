@@ -136,11 +136,6 @@ class Traits:
         return any(name in self.cues for name in names)
 
 
-def traits(text: str) -> Traits:
-    """What a text shows; of a long one, its first 5,000 characters."""
-    return _traits(text[:_LOOKED_AT].strip())
-
-
 @cache
 def _patterns() -> dict[str, list[re.Pattern[str]]]:
     """The expressions of each cue, one a language."""
@@ -153,7 +148,9 @@ def _patterns() -> dict[str, list[re.Pattern[str]]]:
 
 
 @lru_cache(maxsize=64)
-def _traits(text: str) -> Traits:
+def traits(text: str) -> Traits:
+    """What a text shows; of a long one, its first 5,000 characters."""
+    text = text[:_LOOKED_AT].strip()
     words = [word.casefold() for word, stems in tokens(text) if stems and word.casefold() not in _EMPTY_WORDS]
     counted = {name: sum(len(cue.findall(text)) for cue in patterns) for name, patterns in _patterns().items()}
     sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
@@ -370,19 +367,15 @@ def reviewers_named(names: Iterable[str]) -> list[AnyReviewer]:
     Raises:
         SettingInvalid: there is no reviewer of a name (the hint names the nearest), or what it names is none.
     """
-    return [_named(name) for name in dict.fromkeys(names)]
-
-
-def _named(name: str) -> AnyReviewer:
-    maker = _BUILT_IN.get(name) or _registered.get(name) or _imported(name)
-    found = maker() if callable(maker) else None
-    if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
-        raise SettingInvalid(
-            f"what {name!r} names is no reviewer",
-            field="review.reviewers",
-            hint="it needs a name and a method such as score_storage(item)",
-        )
-    return found
+    named: list[AnyReviewer] = []
+    for name in dict.fromkeys(names):
+        maker = _BUILT_IN.get(name) or _registered.get(name) or _imported(name)
+        found = maker() if callable(maker) else None
+        if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
+            hint = "it needs a name and a method such as score_storage(item)"
+            raise SettingInvalid(f"what {name!r} names is no reviewer", field="review.reviewers", hint=hint)
+        named.append(found)
+    return named
 
 
 def _imported(name: str) -> Any:

@@ -139,7 +139,10 @@ class TextSigns(NamedTuple):
         if brief and not (denials := _denials(analyzer.text_languages(text))).isdisjoint(words):
             sought["denied"] = _DENIED, denials
             denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, denials.intersection(words)))
-        phrases = _phrases(text, words)
+        worth = terms.weights(text)
+        telling = {word for word in words if any(worth.get(term, 0.0) >= _TELLING for term in _terms_of(word))}
+        found = [f" {one} {other} " for one, other in pairwise(words) if one in telling and other in telling]
+        phrases = tuple(dict.fromkeys(found))[:_PHRASES]
         pairs = [*map(str.split, phrases)]
         needed = [frozenset().union(*map(analyzer.certain_terms, pair)) for pair in pairs]
         return cls(phrases, sought, pairs, needed, denied, frozenset(words))
@@ -209,20 +212,6 @@ def spread(hits: Iterable[Hit]) -> Iterator[Hit]:
 @lru_cache(maxsize=4096)
 def _terms_of(word: str) -> tuple[str, ...]:
     return tuple(term for _, parts in analyzer.tokens(word) for term in parts)
-
-
-def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
-    worth = terms.weights(text)
-    found: dict[str, None] = {}
-    before = ""
-    for word in words:
-        telling = any(worth.get(term, 0.0) >= _TELLING for term in _terms_of(word))
-        if telling and before:
-            found[f" {before} {word} "] = None
-            if len(found) == _PHRASES:
-                break
-        before = word if telling else ""
-    return tuple(found)
 
 
 _ENDS = ".!?:\u3002\uff01\uff1f"

@@ -234,7 +234,6 @@ MOST_PASSAGES = 64
 _PASSAGE = 400
 _LONGEST_PASSAGE = 600
 _BORDER = regex(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
-_MAX_TERM = LONGEST
 _FEW = 4
 _MEMO_LIMIT = 200_000
 
@@ -504,7 +503,7 @@ class _Memo(dict[str, tuple[str, ...]]):
         if token.isascii() and not self._detected:
             if token.isalpha() and (token.islower() or token[1:].islower()):  # as ``_words``, for most words
                 word = token.lower()
-                cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:_MAX_TERM],)
+                cut: tuple[str, ...] = () if word in STOP_WORDS else (stem(word)[:LONGEST],)
             else:
                 cut = tuple(_words(token))
         else:
@@ -535,7 +534,7 @@ def _cut(token: str, detected: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
     plain = folded(word).translate(_LETTERS)
     if any(plain in stop_words(code) for code in spoken):
         return (), ()
-    own = dict.fromkeys(folded(stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
+    own = dict.fromkeys(folded(stem(word, code)).translate(_LETTERS)[:LONGEST] for code in spoken)
     if script:
         return tuple(own), ()
     return tuple(own), tuple(one for one in _words(bare) if one not in own)
@@ -569,7 +568,7 @@ def _word(word: str) -> Iterable[str]:
     lower = word.lower() if word.isascii() else word.casefold().translate(_LETTERS)  # which takes its time
     if lower.isascii() and lower.isalpha():
         return _memo[lower]
-    return () if lower in STOP_WORDS else (lower[:_MAX_TERM],)
+    return () if lower in STOP_WORDS else (lower[:LONGEST],)
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

@@ -422,7 +422,16 @@ def caches(record: Path) -> list[Cache]:
     homes = {folder.parent for folder in rows}
     with suppress(StorageIO):  # without a home there is none today
         homes.add(cache_home())
-    return [_cache(folder, rows) for home in sorted(homes) for folder in _folders(home)]
+    found = []
+    for folder in [one for home in sorted(homes) for one in _folders(home)]:
+        root, orphaned = rows.get(folder), folder not in rows
+        with suppress(KeyError, TypeError):
+            whose = io.read_record(folder / WHOSE, _SMALL)
+            root, inode, orphaned = Path(whose["root"]), whose["inode"], True
+            with suppress(OSError, ValueError):
+                orphaned = os.stat(root).st_ino != inode
+        found.append(Cache(folder, root, folder in rows, orphaned))
+    return found
 
 
 def empty(cache: Cache) -> int:
@@ -473,16 +482,3 @@ def _folders(home: Path) -> Iterator[Path]:
             facts = entry.stat(follow_symlinks=False)
             if _NAME.fullmatch(entry.name) and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid():
                 yield Path(entry.path)
-
-
-def _cache(folder: Path, rows: dict[Path, Path]) -> Cache:
-    try:
-        whose = io.read_record(folder / WHOSE, _SMALL)
-        root, inode = Path(whose["root"]), whose["inode"]
-    except (KeyError, TypeError):
-        return Cache(folder, rows.get(folder), folder in rows, orphaned=folder not in rows)
-    try:
-        there = os.stat(root).st_ino == inode
-    except (OSError, ValueError):
-        there = False
-    return Cache(folder, root, folder in rows, orphaned=not there)

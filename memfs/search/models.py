@@ -87,17 +87,14 @@ class WordLlamaEmbedder:
         Raises:
             CorruptRecord: a file of the package is not the one that was published.
         """
-        pieces = [self._pieces(text) for text in texts]
-        return [self._mean(pieces[0])] if len(texts) == 1 else self._means(pieces)
-
-    def _mean(self, pieces: Sequence[int]) -> Vector:
-        total: Sequence[float] = [0.0] * _DIMENSIONS
-        for piece in pieces:
-            row = struct.unpack_from("<256e", self._table, _START + piece * _DIMENSIONS * _HALF)
-            total = list(map(add, total, row))
-        return unit(total)
-
-    def _means(self, pieces: Sequence[Sequence[int]]) -> Sequence[Vector]:
+        words = [_WORD.findall(text[:_TEXT_LIMIT]) for text in texts]
+        pieces = [[one for word in row for form in (word, word.lower()) for one in self._cut(form)] for row in words]
+        if len(texts) == 1:
+            total: Sequence[float] = [0.0] * _DIMENSIONS
+            for piece in pieces[0]:
+                row = struct.unpack_from("<256e", self._table, _START + piece * _DIMENSIONS * _HALF)
+                total = list(map(add, total, row))
+            return [unit(total)]
         np = numeric()
         table = self._checked_table
         sums = np.zeros((len(pieces), _DIMENSIONS), dtype=np.float32)
@@ -109,10 +106,6 @@ class WordLlamaEmbedder:
         return found
 
     # -- words in pieces --------------------------------------------------------------------------------------------
-    def _pieces(self, text: str) -> list[int]:
-        words = _WORD.findall(text[:_TEXT_LIMIT])
-        return [piece for word in words for form in (word, word.lower()) for piece in self._cut(form)]
-
     def _cut_uncached(self, word: str) -> tuple[int, ...]:
         """The numbers of the pieces of a word."""
         known, parts = self._vocabulary, ["▁", *word]

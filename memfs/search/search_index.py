@@ -406,7 +406,7 @@ class SearchIndex:
             for _ in range(_ATTEMPTS):
                 try:
                     parts = self._parts()
-                    words = asked or self._asked_of(query, parts)
+                    words = asked or (self._asked_of(query, parts) if query.text else None)
                     found = [one for index, hidden in parts for one in index.search(query, hidden, words)]
                     if len(parts) > 1:
                         found.sort(key=attrgetter("id"))
@@ -510,10 +510,21 @@ class SearchIndex:
             return False
         try:
             with self._generations.lock() as held:
-                if held:
-                    self.reload()
-                    self._fold(living)
-                return held
+                if not held:
+                    return False
+                self.reload()
+                with self._lock:
+                    self._stamps()
+                    base, changes = self._current, self._fresh.snapshot()
+                items, stamps = list(changes.items.values()), {**changes.restamped, **changes.stamps}
+                now = changes.view() if living else NO_STAMPS
+                # What others changed since the items were gathered is in one of the two alone.
+                if living and {item.path: stamp.blob for item, stamp in living} == dict(now.blobs()):
+                    base, items, stamps = None, [item for item, _ in living], dict(now)
+                if len(changes) or stamps:
+                    items.sort(key=attrgetter("path"))  # what is together in a folder takes less
+                    self._write(base, items, stamps, changes)
+                return True
         finally:
             self._folding.release()
 
@@ -630,20 +641,6 @@ class SearchIndex:
             self._index.close()
         self._index = self._table = self._current = self._asked = None
         self._fresh = Overlay(NO_STAMPS)
-
-    def _fold(self, living: Sequence[tuple[MemoryItem, Stamp]]) -> None:
-        """Fold the overlay into a new generation. Needs the folder's lock."""
-        with self._lock:
-            self._stamps()
-            base, changes = self._current, self._fresh.snapshot()
-        items, stamps = list(changes.items.values()), {**changes.restamped, **changes.stamps}
-        now = changes.view() if living else NO_STAMPS
-        # What others changed since the items were gathered is in one of the two alone.
-        if living and {item.path: stamp.blob for item, stamp in living} == dict(now.blobs()):
-            base, items, stamps = None, [item for item, _ in living], dict(now)
-        if len(changes) or stamps:
-            items.sort(key=attrgetter("path"))  # what is together in a folder takes less
-            self._write(base, items, stamps, changes)
 
     def _write(
         self, base: Generation | None, items: Iterable[MemoryItem], stamps: Mapping[str, Stamp], changes: Overlay

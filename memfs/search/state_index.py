@@ -268,22 +268,18 @@ class StateIndex:
         """State updates that come near in a figure: of each the ``most`` nearest on either side."""
         found: dict[int, Alike] = {}
         for figure, value in fingerprint.items():
-            for key, moment, theirs in self._nearest(figure, value, most):
+            # newer ones first among equals; each question reads the index from one place on, in its own order: nothing
+            # is sorted
+            of = (_storable(figure[1]), _storable(figure[0]))
+            below = self._all(f"{_NEAR} <= ? ORDER BY value DESC, moment DESC LIMIT ?", (*of, value, most))
+            above = self._all(f"{_NEAR} > ? ORDER BY value, moment LIMIT ?", (*of, value, most))
+            if len(above) == most:  # of the last value there may be newer ones
+                last = above[-1][2]
+                above = [one for one in above if one[2] < last]
+                above += self._all(f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?", (*of, last, most - len(above)))
+            for key, moment, theirs in (*below, *above):
                 found.setdefault(key, Alike(key, moment)).figures[figure] = theirs
         return list(found.values())
-
-    def _nearest(self, figure: tuple[str, str], value: float, most: int) -> list[tuple[int, int, float]]:
-        """Key, moment and figure of the state updates in which one figure is nearest to a value, on either side; newer
-        ones first among equals. Each question reads the index from one place on, in its own order: nothing is sorted.
-        """
-        of = (_storable(figure[1]), _storable(figure[0]))
-        below = self._all(f"{_NEAR} <= ? ORDER BY value DESC, moment DESC LIMIT ?", (*of, value, most))
-        above = self._all(f"{_NEAR} > ? ORDER BY value, moment LIMIT ?", (*of, value, most))
-        if len(above) == most:  # of the last value there may be newer ones
-            last = above[-1][2]
-            above = [one for one in above if one[2] < last]
-            above += self._all(f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?", (*of, last, most - len(above)))
-        return [*below, *above]
 
     def digests(self, kinds: Sequence[str]) -> dict[int, str]:
         """By iteration, what names the contents of its documents of these kinds, and of their hypotheses' parents."""
@@ -311,7 +307,15 @@ class StateIndex:
 
     def learn_words(self, found: Iterable[tuple[StateRow, str]]) -> None:
         """Note the terms of documents, parted by blanks; of one that is another by now nothing is noted."""
-        self._each(_put_words, found)
+
+        def put(base: sqlite3.Connection, one: tuple[StateRow, str]) -> None:
+            row, terms = one
+            sql = "SELECT id FROM documents WHERE path = ? AND sha256 = ?"
+            for (key,) in base.execute(sql, (row.path, row.sha256)).fetchall():
+                base.execute("DELETE FROM words WHERE rowid = ?", (key,))
+                base.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (key, _storable(terms)))
+
+        self._each(put, found)
 
     def matching(self, terms: Sequence[str], question: StateQuery) -> list[tuple[StateRow, float]]:
         """The documents that agree with a question and hold one of the terms, with their scores, the best first."""
@@ -462,7 +466,14 @@ def _put(base: sqlite3.Connection, row: StateRow) -> None:
     facts, stamp = row.facts, json.dumps(row.stamp) if row.stamp is not None else ""
     described, folder = json.dumps(facts.to_dict()), row.path.rpartition("/")[0]
     known = base.execute("SELECT id, sha256, facts FROM documents WHERE path = ?", (row.path,)).fetchone()
-    moment = micros(facts.timestamp) if facts.timestamp else _substitute(base, row)
+    if facts.timestamp:
+        moment = micros(facts.timestamp)
+    elif row.stamp is not None:
+        moment = row.stamp.mtime_ns // 1000
+    else:  # in an archive: that of its iteration
+        sql = "SELECT max(moment) FROM documents WHERE iteration = ? AND kind = 'system_state'"
+        (found,) = base.execute(sql, (facts.iteration,)).fetchone()
+        moment = _NO_TIME if found is None else int(found)
     about = (facts.kind, facts.iteration, moment, *map(_storable, (facts.task, facts.state, facts.status)))
     values = (known and known[0], row.path, folder, *about, row.sha256, row.bytes, stamp, row.archive, described)
     key = base.execute(f"INSERT OR REPLACE INTO documents VALUES ({_marks(values)})", values).lastrowid  # noqa: S608
@@ -492,24 +503,6 @@ def _clear_beside(base: sqlite3.Connection, key: int) -> None:
     """Drop what else is known of a document."""
     for table, column in (("names", "id"), ("measures", "id"), ("words", "rowid")):
         base.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))  # noqa: S608
-
-
-def _put_words(base: sqlite3.Connection, found: tuple[StateRow, str]) -> None:
-    """Note the terms of a document, if it still is the one that they were taken from."""
-    row, terms = found
-    sql = "SELECT id FROM documents WHERE path = ? AND sha256 = ?"
-    for (key,) in base.execute(sql, (row.path, row.sha256)).fetchall():
-        base.execute("DELETE FROM words WHERE rowid = ?", (key,))
-        base.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (key, _storable(terms)))
-
-
-def _substitute(base: sqlite3.Connection, row: StateRow) -> int:
-    """The moment of a document that says none: that of its file, in an archive that of its iteration."""
-    if row.stamp is not None:
-        return row.stamp.mtime_ns // 1000
-    sql = "SELECT max(moment) FROM documents WHERE iteration = ? AND kind = 'system_state'"
-    (found,) = base.execute(sql, (row.facts.iteration,)).fetchone()
-    return _NO_TIME if found is None else int(found)
 
 
 def _names(facts: StateFacts) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ def match(use: Use | None = None, **fields: Any) -> RankCandidate:
 def value(factor: str, one: RankCandidate, query: Query | None = None) -> float:
     """What one factor says."""
     ranking = Ranking(query or Query(text="apple"), {factor: 1.0}, NOW, KindTable())
-    return ranking.ranked(ranking.completed([one], {one.candidate.id: one.use}))[0].score
+    return ranking.ranked([one], {one.candidate.id: one.use})[0].score
 
 
 @pytest.mark.parametrize(("uses", "expected"), [(0, 1.0), (1, 1 + log1p(1) / 10), (100, 1 + log1p(100) / 10)])
@@ -92,13 +92,13 @@ def test_reasons_name_every_factor_that_matters_as_it_counted() -> None:
     """Each hit says which factors are not 1, with the weight applied (C4)."""
     query = Query(text="apple", context={"project": "shop"})
     ranking = Ranking(query, {**PRESETS["learning"], "context": 2.0}, NOW)
-    one = ranking.completed([match(type="pattern", context={"project": "shop"})], {"a": Use(3, NOW)})[0]
+    one = ranking.ranked([match(type="pattern", context={"project": "shop"})], {"a": Use(3, NOW)})[0].match
     reasons = ranking.reasons(one)
     assert reasons == pytest.approx({"text": 1.0, "context": 2.25, "access": 1 + log1p(3) / 10, "pattern": 1.3})
     product = 1.0
     for factor in reasons.values():
         product *= factor
-    assert ranking.ranked([one])[0].score == pytest.approx(product)
+    assert ranking.ranked([one], {"a": Use(3, NOW)})[0].score == pytest.approx(product)
 
 
 def test_no_share_takes_a_score_below_nothing() -> None:
