@@ -135,7 +135,6 @@ class Preferences:
             fire: raises an occasion, as ``Behaviours.fire`` does.
         """
         self._store = store
-        self._clock: Callable[[], datetime] = parts.clock
         self._parts, self._usage, self._fire = parts, usage, fire
         self._neighbourhood = NeighbourSearch(store, parts.kinds)
 
@@ -203,7 +202,7 @@ class Preferences:
             ContentError: one cannot be a memory, as when it holds what looks like a secret; none is suggested.
             CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: none is suggested.
         """
-        now, origin = self._clock(), Origin(role="user", agent=agent, session=session)
+        now, origin = self._parts.clock(), Origin(role="user", agent=agent, session=session)
         drafts = self._drafts(text, origin, context or {})
         fresh = [draft for draft in drafts if self._neighbourhood.of(draft, now).repeated is None]
         return inbox.add(
@@ -219,14 +218,14 @@ class Preferences:
     def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any]) -> list[MemoryItem]:
         """What a message corrects or prefers, as items that are not stored; all of it where no part does."""
         said = corrections(text) or (text.strip(),)
-        now, human = self._clock(), Trust.HUMAN.value
+        now, human = self._parts.clock(), Trust.HUMAN.value
         return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 
     def _recorded(self, draft: MemoryItem, source: str, allow_secret: str) -> MemoryItem:
         """Store a draft under an id that follows from what it says, so that two processes that hear the same agree."""
         store = partial(self._intake.store, review=False, source=source, allow_secret=allow_secret)
         result = None
-        if self._neighbourhood.of(draft, self._clock()).repeated is None:
+        if self._neighbourhood.of(draft, self._parts.clock()).repeated is None:
             try:
                 result = store(draft.replace(id=_stable_id(draft)))
             except IdExists:  # somebody was quicker, or has changed what was said so before
@@ -264,7 +263,7 @@ class Preferences:
             beside: preferences that hold elsewhere, in their order: they are given in turn with these.
         """
         given: list[MemoryItem] = []
-        own = preferences_in_order(self._every(), self._clock(), context) if limit > 0 else ()
+        own = preferences_in_order(self._every(), self._parts.clock(), context) if limit > 0 else ()
         pairs = zip_longest(own, beside if limit > 0 else ())
         for item in (one for pair in pairs for one in pair if one is not None):
             given = self._joined(given, item)
@@ -303,7 +302,7 @@ class Preferences:
 
     def count(self) -> int:
         """How many preferences hold."""
-        return len(preferences_in_order(self._every(), self._clock()))
+        return len(preferences_in_order(self._every(), self._parts.clock()))
 
 
 def _stable_id(draft: MemoryItem) -> str:

@@ -145,11 +145,12 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
 
 def item_of(rule: Rule) -> MemoryItem:
     """The item of a rule that is not stored yet."""
+    words = " ".join((rule.pattern or ", ".join(rule.files) or rule.tool).split())
     return MemoryItem(
         rule.action,
         RULE,
         id=rule.id or id_of(rule),
-        title=_title(rule),
+        title=words if len(words) <= _TITLE else words[: _TITLE - 3].rstrip() + "...",
         trust=rule.trust,
         status=rule.status,
         pinned=rule.pinned,
@@ -212,11 +213,6 @@ def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
     written = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
     kept = {name: value for name, value in known.items() if name not in written}
     return {name: value for name, value in written.items() if value or name not in _OPTIONAL} | kept
-
-
-def _title(rule: Rule) -> str:
-    words = " ".join((rule.pattern or ", ".join(rule.files) or rule.tool).split())
-    return words if len(words) <= _TITLE else words[: _TITLE - 3].rstrip() + "..."
 
 
 EVERY = 100

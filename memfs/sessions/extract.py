@@ -25,7 +25,7 @@ from memfs.model.ids import slug
 from memfs.model.item import Trust
 from memfs.model.kinds import HIGH, LOW, MEDIUM
 from memfs.model.time import time_in
-from memfs.recall.cues import Cues, TrivialFilter, all_cues, ends
+from memfs.recall.cues import TrivialFilter, all_cues, ends
 from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
 from memfs.sessions import spool
@@ -325,19 +325,14 @@ def statement(sentence: str) -> Statement | None:
     if not _FEWEST_NAMING <= words <= _MOST_WORDS or len(sentence) > _LONGEST or sentence.endswith(("?", ":")):
         return None
     plain = sentence.replace("\u2019", "'")
-    return next(
-        (found for one in all_cues(_TABLE) if (found := _stated(one, sentence, plain, words)) is not None), None
-    )
-
-
-def _stated(language: Cues, sentence: str, plain: str, words: int) -> Statement | None:
-    if language.pattern(f"{_TABLE}.passing").search(plain):
-        return None
-    for decides, table in ((True, f"{_TABLE}.decisions"), (False, f"{_TABLE}.knowledge")):
-        for sort in language.names(table):
-            fewest = _FEWEST_NAMING if sort == "location" else _FEWEST_WORDS
-            if words >= fewest and language.pattern(f"{table}.{sort}").search(plain):
-                return Statement(sentence, decides, sort)
+    for language in all_cues(_TABLE):
+        if language.pattern(f"{_TABLE}.passing").search(plain):
+            continue
+        for decides, table in ((True, f"{_TABLE}.decisions"), (False, f"{_TABLE}.knowledge")):
+            for sort in language.names(table):
+                fewest = _FEWEST_NAMING if sort == "location" else _FEWEST_WORDS
+                if words >= fewest and language.pattern(f"{table}.{sort}").search(plain):
+                    return Statement(sentence, decides, sort)
     return None
 
 

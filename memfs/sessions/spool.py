@@ -123,7 +123,16 @@ def parse(given: bytes | str, name: str = "") -> SessionEvent:
     Raises:
         ItemSyntaxError: it is no JSON object, or no event is named.
     """
-    fields = _object(given)
+    hint = "a hook gets one JSON object on standard input"
+    if len(given) > LARGEST_INPUT:
+        raise ItemSyntaxError("the hook's input is too large", hint=hint)
+    try:
+        text = given.decode("utf-8-sig", "replace") if isinstance(given, bytes) else given
+        fields = json.loads(text, parse_int=_number, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise ItemSyntaxError("the hook's input is not JSON", hint=hint) from error
+    if not isinstance(fields, dict):
+        raise ItemSyntaxError("the hook's input is not a JSON object", hint=hint)
     named = name or fields.get(_NAME)
     if not isinstance(named, str) or not named:
         raise ItemSyntaxError("no event is named", field=_NAME, hint="give the event's name as an argument")
@@ -167,20 +176,6 @@ def decoded(line: bytes) -> SessionEvent | None:
         return None
     texts = {name: text for name in _TEXTS if isinstance(text := record.get(name), str)}
     return SessionEvent(**texts, fields=MappingProxyType(record["fields"])) if len(texts) == len(_TEXTS) else None
-
-
-def _object(given: bytes | str) -> dict[str, Any]:
-    hint = "a hook gets one JSON object on standard input"
-    if len(given) > LARGEST_INPUT:
-        raise ItemSyntaxError("the hook's input is too large", hint=hint)
-    try:
-        text = given.decode("utf-8-sig", "replace") if isinstance(given, bytes) else given
-        parsed = json.loads(text, parse_int=_number, parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        raise ItemSyntaxError("the hook's input is not JSON", hint=hint) from error
-    if not isinstance(parsed, dict):
-        raise ItemSyntaxError("the hook's input is not a JSON object", hint=hint)
-    return parsed
 
 
 def _number(digits: str) -> int | str:

@@ -173,7 +173,7 @@ class _Attempt:
                 self._change(batch, extract.mark_done(item, extract.REPORT), item)
 
     def _create(self, batch: Batch, item: MemoryItem) -> bool:
-        """Plan a new item; what is there already says the same. False where it is refused."""
+        """Plan a new item, or to suggest it; what is there already says the same. False where it is refused."""
         if item.type == PROSPECTIVE and (known := self._store.peek(item.id)) is not None:
             # what was done once and is meant again is open again, unless this is what was heard then
             if known.status in FINISHED and item.status == PENDING and known.timestamp != item.timestamp:
@@ -181,7 +181,14 @@ class _Attempt:
                 self._change(batch, again, known)
             return True
         if self._quotes(item):
-            return self._suggested(item)
+            try:
+                refuse_item(item)
+            except ContentError as error:
+                self.refused.append(f"a memory of type {item.type} was not suggested: {error.message}")
+                return False
+            if item.status not in FINISHED and not self._store.locate(item.id):
+                self._quoting[item.id] = item
+            return True
         try:
             stored = batch.put(item, expected="")
         except IdExists:
@@ -199,17 +206,6 @@ class _Attempt:
             return False
         held = (item.title, item.content, item.context, item.metadata, item.data)
         return item.origin.role == "user" or not self._typed.isdisjoint(pieces(held))
-
-    def _suggested(self, item: MemoryItem) -> bool:
-        """Plan a suggestion; false where it could be no memory."""
-        try:
-            refuse_item(item)
-        except ContentError as error:
-            self.refused.append(f"a memory of type {item.type} was not suggested: {error.message}")
-            return False
-        if item.status not in FINISHED and not self._store.locate(item.id):
-            self._quoting[item.id] = item
-        return True
 
     @cached_property
     def _typed(self) -> set[str] | None:
