@@ -525,21 +525,20 @@ def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas | None]
 
         status = status_of(root)
         bodies = {name: body for name, body in bodies.items() if status.value(names.KINDS, body_key(name)) == body}
-    kinds = (_kind(name, row, has_body=name in bodies) for name, row in rows.items())
+    kinds = [
+        Kind(
+            name=name,
+            layer=Layer(row["layer"]),
+            description=row["description"],
+            folder=row.get("folder", f"memories/{name}"),
+            dated=row.get("dated", True),
+            body=name if name in bodies else "",
+            half_life_days=row.get("half_life_days", 0),
+            retention_days=row.get("retention_days", 0),
+        )
+        for name, row in rows.items()
+    ]
     return KindTable([*BUILT_IN, *kinds]), Schemas(bodies)
-
-
-def _kind(name: str, row: Mapping[str, Any], has_body: bool) -> Kind:
-    return Kind(
-        name=name,
-        layer=Layer(row["layer"]),
-        description=row["description"],
-        folder=row.get("folder", f"memories/{name}"),
-        dated=row.get("dated", True),
-        body=name if has_body else "",
-        half_life_days=row.get("half_life_days", 0),
-        retention_days=row.get("retention_days", 0),
-    )
 
 
 # -- the memory context -------------------------------------------------------------------------------------------

@@ -121,15 +121,6 @@ def _read(body: bytes | str) -> Any:
         raise AnswerUnusable(f"the answer is not JSON: {_excerpt(shown) or 'it is empty'}") from error
 
 
-def _complaint(body: bytes) -> str:
-    """What an answer that is an error says, shortened; "" where it says nothing readable."""
-    try:
-        message = json.loads(body)["error"]["message"]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        message = body[: 4 * _SHOWN].decode("utf-8", "replace")
-    return _excerpt(str(message))
-
-
 def _excerpt(text: str) -> str:
     """The beginning of a foreign text in one line, without characters that a terminal would obey."""
     plain = "".join(character if character.isprintable() else " " for character in text[: 4 * _SHOWN])
@@ -281,7 +272,11 @@ class Endpoint:
 
     def _unanswered(self, reply: _Reply) -> EndpointFailed:
         reason = reply.reason or f"status {reply.status}"
-        if complaint := _complaint(reply.body):
+        try:
+            complaint = str(json.loads(reply.body)["error"]["message"])
+        except (ValueError, TypeError, LookupError, RecursionError):
+            complaint = reply.body[: 4 * _SHOWN].decode("utf-8", "replace")
+        if complaint := _excerpt(complaint):
             reason += f": {complaint}"
         if not reply.status or reply.status in _BUSY:
             self._failures += 1

@@ -177,7 +177,12 @@ def claim(project: Project) -> Path:
     with _locked(project) as may_write:
         key = _key_of(project)
         if project.git is not None and may_write and key != _read_key(project.git):
-            given = _new_key(project)
+            given = _named(project, os.urandom(16))
+            for before in (Project(project.folder), project):  # what was kept there by its path goes on
+                kept = _path_key(before)
+                record = read_record(projects_folder() / kept)
+                if record is not None and _stands_still(before, record):
+                    given = kept
             with suppress(MemfsError):  # the git folder takes no writes: then the path has to do
                 _write_key(project.git, given)
                 key = given
@@ -242,8 +247,17 @@ def _key_of(project: Project) -> str:
     """The key in the project's git folder, else one that follows from its path: none came along with a copy."""
     key = _read_key(project.git) if project.git is not None else ""
     record = read_record(projects_folder() / key) if key else None
-    known = key and (record is None or _is_home(project, key, record))
-    return key if known else _path_key(project)
+    if key and record is not None:
+        try:
+            found = os.stat(project.place)
+        except OSError:
+            return _path_key(project)
+        # It is one of its homes, or one of them was moved here: a repository is moved where a home is no longer where
+        # it was, and a copy where all of them are.
+        here = not record.homes or any(home.is_at(project.place, found) for home in record.homes)
+        if not here and all(_read_key(Path(home.path)) == key for home in record.homes):
+            key = ""
+    return key or _path_key(project)
 
 
 def _read_key(git: Path) -> str:
@@ -273,32 +287,9 @@ def _stands_still(project: Project, record: Record) -> bool:
     return False
 
 
-def _new_key(project: Project) -> str:
-    """A key for a git folder that has none of its own: what was kept there by its path goes on."""
-    for before in (project, Project(project.folder)):
-        record = read_record(projects_folder() / (key := _path_key(before)))
-        if record is not None and _stands_still(before, record):
-            return key
-    return _named(project, os.urandom(16))
-
-
 def _named(project: Project, digest: bytes) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", project.title.lower()).strip("-")[:40].strip("-") or "project"
     return f"{slug}-{''.join(_DIGITS[byte & 31] for byte in digest[:16])}"
-
-
-def _is_home(project: Project, key: str, record: Record) -> bool:
-    """Whether a private memory is this project's: one of its homes, or one of them was moved here.
-
-    A repository is moved where a home is no longer where it was, and a copy where all of them are.
-    """
-    try:
-        found = os.stat(project.place)
-    except OSError:
-        return False
-    if not record.homes or any(home.is_at(project.place, found) for home in record.homes):
-        return True
-    return any(_read_key(Path(home.path)) != key for home in record.homes)
 
 
 def _homes_with(project: Project, key: str, record: Record) -> tuple[PrivateHome, ...]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 
 from memfs.admin.store_builder import (
-    Foundation,
     arrange_watching,
     foundation,
     has_states,
@@ -803,29 +802,21 @@ def open_workspace(
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
-    with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory, one_shot, notes)
+    with foundation(path, create, settings, own_repository) as on, ExitStack() as undone:
+        repository, chosen = on.repository, on.settings
+        parts = parts_of(on.root, repository, chosen, utc_now)
+        behaviours = Behaviours(lambda error: store.note_failure(error))
+        chores: list[Callable[[], object]] = []
 
+        @cache
+        def quota_of() -> Quota:
+            from memfs.admin.quota import Quota  # who only reads needs none
 
-def _opened(
-    on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool, notes: Path | None
-) -> Workspace:
-    """As ``open_workspace``, on what was found or made for it."""
-    repository, chosen = on.repository, on.settings
-    parts = parts_of(on.root, repository, chosen, utc_now)
-    behaviours = Behaviours(lambda error: store.note_failure(error))
-    chores: list[Callable[[], object]] = []
+            return Quota(parts, behaviours.fire, chores)
 
-    @cache
-    def quota_of() -> Quota:
-        from memfs.admin.quota import Quota  # who only reads needs none
-
-        return Quota(parts, behaviours.fire, chores)
-
-    parts = replace(parts, quota_guard_of=quota_of)
-    store = Store(parts)
-    with ExitStack() as undone:  # what cannot be opened leaves no thread behind
-        undone.callback(store.close)
+        parts = replace(parts, quota_guard_of=quota_of)
+        store = Store(parts)
+        undone.callback(store.close)  # what cannot be opened leaves no thread behind
         store.notes.extend(secondary_problems(parts.tree, parts.secondary))
         arrange_watching(store, parts, chosen, watch)
         workspace = Workspace(

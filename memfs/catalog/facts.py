@@ -91,7 +91,9 @@ class Catalog:
         def act(base: sqlite3.Connection) -> None:
             if self._unmeasured > self._most // _MEASURED:
                 self._unmeasured = 0
-                if _bytes(base) > self._most:
+                measures = ("page_count", "freelist_count", "page_size")
+                pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in measures)
+                if (pages - free) * size > self._most:
                     base.execute("DELETE FROM facts")
             base.executemany(_KEEP, rows)
 
@@ -107,14 +109,6 @@ class Catalog:
 
 def _checksum(blob: str, kind: str, made_by: int, fact: str) -> int:
     return crc32(f"{blob}\0{kind}\0{made_by}\0{fact}".encode())
-
-
-def _bytes(base: sqlite3.Connection) -> int:
-    """How many bytes of the file are in use."""
-    pages, free, size = (
-        base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
 
 
 _FORM = 2

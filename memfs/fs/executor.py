@@ -116,7 +116,15 @@ class Worker:
 
     def _run(self) -> None:
         try:
-            while self._begins():
+            while True:
+                with self._news:  # wait for what is due; where nothing is, the thread ends
+                    while self._due is not None and not self._hurry and (rest := self._due - time.monotonic()) > 0:
+                        self._news.wait(rest)
+                    if self._due is None:
+                        self._thread = None
+                        self._news.notify_all()
+                        return
+                    self._due = None
                 done = self._run_once()
                 with self._news:
                     if not done and self._again is not None and self._due is None and not self._closed:
@@ -136,18 +144,6 @@ class Worker:
         except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
             self._failed(error)
             return False
-
-    def _begins(self) -> bool:
-        """Wait for what is due; false where nothing is, and the thread ends."""
-        with self._news:
-            while self._due is not None and not self._hurry and (rest := self._due - time.monotonic()) > 0:
-                self._news.wait(rest)
-            if self._due is None:
-                self._thread = None
-                self._news.notify_all()
-                return False
-            self._due = None
-            return True
 
 
 def in_daemon(name: str, work: Callable[[], Result]) -> Future[Result]:

@@ -36,17 +36,6 @@ def sync(folder: str) -> None:
         os.close(fd)
 
 
-def one_of_each(folders: set[str]) -> list[str]:
-    """One folder for each file system that these are on, as some may be mounted; those that are gone are left out."""
-    found: dict[int, str] = {}
-    for folder in sorted(folders):
-        try:
-            found.setdefault(os.stat(folder).st_dev, folder)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-    return list(found.values())
-
-
 Hook = Callable[[str, str], None]
 """Called before each operation with its name and path; it may raise ``OSError`` (a fault) or stop the process."""
 

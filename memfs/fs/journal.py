@@ -199,13 +199,6 @@ def parse(line: bytes, path: str) -> Header:
         raise _damaged("the journal's header is damaged", path) from None
 
 
-def line_of(header: Header) -> bytes:
-    """The header as a line, its end included."""
-    words = (_NAME, 1, header.generation, header.mark.hex(), header.total, header.kept, header.tip or _NO_TIP)
-    text = " ".join(map(str, words))
-    return f"{text} {_checksum(text)}\n".encode("ascii")
-
-
 def _checksum(text: str) -> str:
     return f"{zlib.crc32(text.encode('ascii', 'replace')):08x}"
 
@@ -587,7 +580,9 @@ class Journal:
         taken = [encode_mark("taken", name) for name in sorted(self.taken)]
         payloads = [*(encode(operation) for operation in rest), *applied, *taken]
         body = b"".join(_framed(header.mark, payload) for payload in payloads)
-        io.write_file(self.path, line_of(header) + body)
+        words = (_NAME, 1, header.generation, header.mark.hex(), header.total, header.kept, header.tip or _NO_TIP)
+        line = " ".join(map(str, words))
+        io.write_file(self.path, f"{line} {_checksum(line)}\n".encode("ascii") + body)
         self._suspect = False
         self._inode = 0
         self.catch_up()

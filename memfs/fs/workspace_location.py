@@ -42,8 +42,8 @@ def memory_of(top: Path) -> Path | None:
     memory = place_in(common) if common is not None else None
     if common is None or memory is None:
         return None
-    if _is_mine(common):
-        with suppress(MemfsError, OSError):  # one who may only read, reads
+    with suppress(MemfsError, OSError):  # one who may only read, reads
+        if os.stat(common).st_uid == os.geteuid():
             settle(common)
             link(top, common)
     return memory
@@ -131,7 +131,13 @@ def link(top: Path, common: Path) -> bool:
         Whether the link is there.
     """
     memory, entry = common / _PLACE, top / MEMORY_FOLDER
-    if top == memory or os.path.lexists(top / SETTINGS_FILE) or not _is_excluded(common):
+    if top == memory or os.path.lexists(top / SETTINGS_FILE):
+        return False
+    try:
+        excluded = io.read_file(common / "info/exclude", _LARGEST).split(b"\n")
+    except (MemfsError, OSError):
+        return False
+    if not {line.encode() for line in EXCLUDED} <= {*excluded}:
         return False
     inside = common.is_relative_to(top)
     target = os.path.join(os.path.relpath(memory, top) if inside else str(memory), MEMORY_FOLDER)
@@ -221,21 +227,6 @@ def exclude(before: bytes | None, wanted: bool) -> bytes:
     return b"".join([*kept, *(line + b"\n" for line in ours)])
 
 
-def _is_excluded(common: Path) -> bool:
-    try:
-        lines = io.read_file(common / "info/exclude", _LARGEST).split(b"\n")
-    except (MemfsError, OSError):
-        return False
-    return all(line.encode() in lines for line in EXCLUDED)
-
-
-def _is_mine(folder: Path) -> bool:
-    try:
-        return os.stat(folder).st_uid == os.geteuid()
-    except OSError:
-        return False
-
-
 def _is_folder(path: Path) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -300,11 +291,9 @@ def is_workspace(folder: Path) -> bool:
     An empty ``ContextMemory/``, or one that holds only hidden files and configuration, was left behind; one that is a
     link is not one.
     """
-    return os.path.isfile(folder / SETTINGS_FILE) or _has_memory(folder / MEMORY_FOLDER)
-
-
-def _has_memory(content: Path) -> bool:
-    """Whether any document but configuration is there; ends at the first that is found."""
+    content = folder / MEMORY_FOLDER
+    if os.path.isfile(folder / SETTINGS_FILE):
+        return True
     if os.path.islink(content):
         return False
     for place, folders, names in os.walk(content):
@@ -320,8 +309,10 @@ def _not_found(folder: Path) -> WorkspaceNotFound:
     import shlex  # a hook that only keeps an event does without it
 
     hint = f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}"
-    if below := _below(folder):
-        hint = f"there is one below it: name it with -C {shlex.quote(below)} or {WORKSPACE_VARIABLE}"
+    with suppress(OSError), os.scandir(folder) as entries:  # as in a repository with code beside the memory
+        inside = (entry for entry in islice(entries, _LOOKED_AT) if entry.is_dir() and is_workspace(Path(entry.path)))
+        if below := next(inside, None):
+            hint = f"there is one below it: name it with -C {shlex.quote(below.name)} or {WORKSPACE_VARIABLE}"
     for candidate in (folder, *folder.parents):
         if os.path.isdir(candidate / MEMORY_FOLDER):
             begin = f"memfs init {shlex.quote(str(candidate))}"
@@ -330,15 +321,6 @@ def _not_found(folder: Path) -> WorkspaceNotFound:
                 hint=f"'{begin}' makes one of it; if it was left behind, remove the folder",
             )
     return WorkspaceNotFound(f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it", hint=hint)
-
-
-def _below(folder: Path) -> str:
-    """The name of a folder within this one that is a workspace, as in a repository with code beside the memory."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, _LOOKED_AT):
-            if entry.is_dir() and is_workspace(Path(entry.path)):
-                return entry.name
-    return ""
 
 
 def user_folder() -> Path:

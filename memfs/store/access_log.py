@@ -89,15 +89,6 @@ def _handed(row: Mapping[str, Any]) -> AccessRecord:
     return AccessRecord(time=moment, ids=ids, reasons=reasons, **texts)
 
 
-def _explained(hits: Iterable[Hit], ids: Collection[str]) -> dict[str, dict[str, float]]:
-    """The score and factors of the best of these hits, by id, in four digits."""
-    chosen = [hit for hit in hits if hit.item.id in ids][:_EXPLAINED]
-    return {
-        hit.item.id: {name: float(f"{value:.4g}") for name, value in {SCORE: hit.score, **hit.reasons}.items()}
-        for hit in chosen
-    }
-
-
 class Recipient(NamedTuple):
     """Through which door items go, and who receives them; "" for what is not known."""
 
@@ -228,6 +219,11 @@ class ServedLog:
         chosen = tuple(named(dict.fromkeys(ids), self._unnamed)) if to is not None else ()
         if to is None or not chosen:
             return
+        reasons: dict[str, dict[str, float]] = {}
+        if self._reasons:  # the score and factors of the best of these hits, in four digits
+            for hit in [hit for hit in hits if hit.item.id in chosen][:_EXPLAINED]:
+                factors = {SCORE: hit.score, **hit.reasons}
+                reasons[hit.item.id] = {name: float(f"{value:.4g}") for name, value in factors.items()}
         row = AccessRecord(
             time=now.astimezone(UTC),
             way=way,
@@ -236,7 +232,7 @@ class ServedLog:
             session=(to.session or session)[:_LONGEST_NAME],
             ids=chosen,
             question=question[:_LONGEST_QUESTION] if self._questions else "",
-            reasons=_explained(hits, chosen) if self._reasons else {},
+            reasons=reasons,
         )
         try:
             self._append(line_of(row), row.time)
@@ -256,17 +252,13 @@ class ServedLog:
         except FileNotFoundError:  # the first line of all, or the folder was removed
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
-        if now - self._begun(inode, now) > self._age * _SLACK:
-            with suppress(LockTimeout):  # the next line tries again
-                append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
-
-    def _begun(self, inode: int, now: datetime) -> datetime:
-        """When the first line of the file was written; looked at once a file."""
-        if self._first is None or self._first[0] != inode:
+        if self._first is None or self._first[0] != inode:  # when its first line was written, looked at once a file
             with self._path.open("rb") as file:
                 first = next(rows_in(file.read(1 << 16)), None)
             self._first = inode, first.time if first is not None else now
-        return self._first[1]
+        if now - self._first[1] > self._age * _SLACK:
+            with suppress(LockTimeout):  # the next line tries again
+                append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def find(
@@ -290,9 +282,16 @@ class ServedLog:
         oldest = (now or datetime.now(UTC)) - self._age
         oldest = oldest if since is None else max(given_time(since), oldest)
         keys = frozenset(one.casefold() for one in ids)
+        data = b""
+        try:
+            data = io.read_file(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except (MemfsError, OSError) as error:
+            self.problem = f"it cannot be read which items were handed out: {error}"
         found = [
             row
-            for row in self._rows()
+            for row in rows_in(data)
             if row.time >= oldest
             and row.way not in MARKS
             and agent in ("", row.agent)
@@ -315,15 +314,6 @@ class ServedLog:
             with suppress(OSError), self._path.open("rb") as file:
                 file.seek(max(0, size - most))
                 yield from rows_in(file.read(most))
-
-    def _rows(self) -> Iterable[AccessRecord]:
-        try:
-            return rows_in(io.read_file(self._path))
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-        except (MemfsError, OSError) as error:
-            self.problem = f"it cannot be read which items were handed out: {error}"
-            return ()
 
 
 OFF = ServedLog(Path(os.devnull), on=False)

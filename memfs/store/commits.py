@@ -148,6 +148,8 @@ class Committer:
         return tuple(plan.path for plan in self._writer.record_edits(found.plans, sentence))
 
     def _commit_waiting(self, done: _Progress, message: str) -> list[str]:
+        from memfs.git import commits
+
         with self._parts.lock.hold("copy what waits"):
             operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
             operations = _touching(operations, self._below) if self._below else operations
@@ -160,7 +162,14 @@ class Committer:
             try:
                 for piece in _pieces(chosen, message):
                     left = [_reduced(operation, aside.keys()) for operation in piece]
-                    again = self._commit(windows(left, message), ref, done)
+                    again, groups = False, windows(left, message)
+                    if groups:
+                        tip = self._parts.journal.tip
+                        made = commits.commit(self._parts.repository, groups, ref, tip, asked=self._asked)
+                        done.commits.extend(made.commits)
+                        done.skipped.extend(made.left_staged)
+                        # some of it was committed already, perhaps by one that died before it had settled that
+                        again = len(made.commits) < len(groups)
                     for members in _cut(left, message):
                         last = _last(members)
                         for path, data in [(one.path, one.data) for operation in members for one in operation.changes]:
@@ -191,17 +200,6 @@ class Committer:
         if head.damage:
             raise errors.HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
         return head
-
-    def _commit(self, groups: list[Group], ref: str, done: _Progress) -> bool:
-        """Commit; whether some of it was committed already, perhaps by one that died before it had settled that."""
-        if not groups:
-            return False
-        from memfs.git import commits
-
-        result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip, asked=self._asked)
-        done.commits.extend(result.commits)
-        done.skipped.extend(result.left_staged)
-        return len(result.commits) < len(groups)
 
     def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
         chosen: dict[str, list[Operation]] = {}
@@ -352,19 +350,21 @@ def _cut(operations: Iterable[Operation], message: str) -> list[list[Operation]]
         if not operation.changes and not operation.merges:
             continue
         touched = {change.path for change in operation.changes}
-        if not cut or (touched & paths and not message) or not _belong_together(cut[-1][-1], operation, message):
+        together = False
+        if cut and message:
+            last = cut[-1][-1]
+            before, agents = ({(writer.agent, writer.session) for writer in one.writers} for one in (last, operation))
+            together = not operation.merges and not last.merges and before == agents
+        elif cut:
+            last = cut[-1][-1]
+            alone = operation.batch or last.batch or touched & paths
+            together = not alone and last.writers == operation.writers
+        if not together:
             cut.append([])
             paths = set()
         cut[-1].append(operation)
         paths |= touched
     return cut
-
-
-def _belong_together(last: Operation, operation: Operation, message: str) -> bool:
-    if not message:
-        return not operation.batch and not last.batch and last.writers == operation.writers
-    before, agents = ({(writer.agent, writer.session) for writer in one.writers} for one in (last, operation))
-    return not operation.merges and not last.merges and before == agents
 
 
 def _last(operations: Iterable[Operation]) -> dict[str, bytes | None]:
@@ -449,7 +449,12 @@ class PersonCommits:
             if parts.journal.unfinished() or any(operation.merges for operation in operations):
                 return []
             moved = head != parts.journal.tip
-            versions = _by_path(operations)
+            versions: dict[str, _Versions] = {}
+            for operation in operations:
+                for number, change in enumerate(operation.changes):
+                    waiting = versions.setdefault(change.path, _Versions())
+                    waiting.changes.append(change)
+                    waiting.names.append(f"{operation.id}-{number}")
             for path, waiting in versions.items():
                 self._judge(path, waiting, head, moved)
             notes = list(self._set_aside(versions, head))
@@ -525,13 +530,3 @@ class PersonCommits:
         with contextlib.suppress(errors.MemfsError):
             return sha256(self._parts.repository.blob(blob))
         return None
-
-
-def _by_path(operations: Sequence[Operation]) -> dict[str, _Versions]:
-    found: dict[str, _Versions] = {}
-    for operation in operations:
-        for number, change in enumerate(operation.changes):
-            versions = found.setdefault(change.path, _Versions())
-            versions.changes.append(change)
-            versions.names.append(f"{operation.id}-{number}")
-    return found

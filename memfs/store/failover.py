@@ -128,10 +128,15 @@ class Secondary:
         state = (self.journal.state, self._home.state)
         if self._held[0] != state:
             operations = self.operations()
-            known, rows = self._rows
+            known, before = self._rows
             if known != [operation.id for operation in operations[: len(known)]]:
-                known, rows = [], {}
-            rows = _by_path(operations[len(known) :], rows)
+                known, before = [], {}
+            rows = dict(before)
+            for operation in operations[len(known) :]:
+                for change in operation.changes:
+                    contents = rows[change.path].contents if change.path in rows else frozenset()
+                    facts = _facts(operation, change)
+                    rows[change.path] = PendingWrite(change, contents | {change.old, change.new}, facts)
             self._rows = [operation.id for operation in operations], rows
             self._held = state, rows
         return self._held[1]
@@ -189,7 +194,13 @@ class Secondary:
                 raise StorageIO("memfs made this folder before, and it is not there", path=str(self.folder), hint=hint)
             io.make_private_folder(self.folder)
             io.write_file(self.folder / "README", _README.format(root=self.root).encode("utf-8", "surrogateescape"))
-        _require_own(self.place)
+        with io.operation("stat", self.place):
+            facts = os.stat(self.place)
+        # others could swap our folder for theirs
+        shared = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
+        if facts.st_uid not in (0, os.getuid()) or shared:
+            message, hint = "others could write in the secondary location", "make it yours, with mode 0700"
+            raise StorageReadOnly(message, path=str(self.place), hint=hint)
         io.make_private_folder(self.folder)
 
     def try_out(self) -> str:
@@ -343,16 +354,6 @@ class FileView:
             return False
 
 
-def _by_path(operations: Sequence[Operation], before: Mapping[str, PendingWrite]) -> dict[str, PendingWrite]:
-    """The rows before, and what these operations, which come after them, add."""
-    found = dict(before)
-    for operation in operations:
-        for change in operation.changes:
-            known = found[change.path].contents if change.path in found else frozenset()
-            found[change.path] = PendingWrite(change, known | {change.old, change.new}, _facts(operation, change))
-    return found
-
-
 def _facts(operation: Operation, change: FileChange) -> ScanEntry:
     named = startup.sha256(f"{operation.id}\0{change.path}".encode("utf-8", "surrogatepass")).digest()
     moment = min(int(operation.time * 1e9), LAST_NS)
@@ -363,17 +364,6 @@ def _facts(operation: Operation, change: FileChange) -> ScanEntry:
 def _content(held: PendingWrite) -> Content:
     data = held.last.data or b""
     return Content(data, Stamp(*held.entry[1:5], blob_id(data), time.time_ns()))
-
-
-def _require_own(place: Path) -> None:
-    """Refuse a place in which others could swap our folder for theirs."""
-    with io.operation("stat", place):
-        facts = os.stat(place)
-    shared = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
-    if facts.st_uid not in (0, os.getuid()) or shared:
-        raise StorageReadOnly(
-            "others could write in the secondary location", path=str(place), hint="make it yours, with mode 0700"
-        )
 
 
 _DETACHED = "HEAD"

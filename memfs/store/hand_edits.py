@@ -74,8 +74,13 @@ class HandEdits:
         """
         paths = self.changed_paths()
         staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
-        made = {path: self._changed_at(path) for path in paths if quiet_seconds}
-        young = {path: moment for path, moment in made.items() if _is_younger(moment, quiet_seconds)}
+        young: dict[str, int] = {}
+        for path in paths if quiet_seconds else ():
+            nearest = path  # where it was removed, the nearest folder that is left of its path says when
+            while nearest and (entry := self._parts.tree.entry(nearest)) is None:
+                nearest = nearest.rpartition("/")[0]
+            if nearest and entry is not None and _is_younger(entry.mtime_ns, quiet_seconds):
+                young[path] = entry.mtime_ns
         ready = [path for path in paths if path not in staged and path not in young]
         plans = [plan for path in sorted(ready) if (plan := self._plan(path, quiet_seconds))]
         return EditSet(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
@@ -284,12 +289,6 @@ class HandEdits:
         except SecretDetected:
             return None
         return FilePlan(path=path, before=None, after=content.data, item=None, reason=reason)
-
-    def _changed_at(self, path: str) -> int:
-        """When a file changed; where it was removed, the nearest folder that is left of its path."""
-        while path and (entry := self._parts.tree.entry(path)) is None:
-            path = path.rpartition("/")[0]
-        return entry.mtime_ns if path and entry is not None else 0
 
 
 def _is_younger(mtime_ns: int, seconds: float) -> bool:

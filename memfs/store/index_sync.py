@@ -641,20 +641,23 @@ class IndexSync:
         facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]
         self._rejected[path] = RejectedFile(Problem.of(error, path), facts)
         rot = isinstance(error, CorruptItem)
-        kept = path in outcome.known and (rot or not self._outdated(path, outcome))
-        if kept or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
+        if isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)) or (rot and path in outcome.known):
             return
-        item, stamp = self._stand_in(path, entry, outcome) if rot else self._earlier(path, entry)
+        if path in outcome.known:
+            # history has a later version than the index where another process wrote it, and folded nothing
+            held, newest = self.index.item(stem_of(path)), self.last_good(path)
+            if (held is not None and held.path == path) or newest is None:
+                return
+            if outcome.known[path].blob == blob_id(newest):
+                return
+        item, stamp = self._earlier(path, entry)
+        if rot:  # so that a new index does not forget the stamp that proves it
+            earlier, stamp = stamp, outcome.witness[path]
+            if item is None or earlier.blob != stamp.blob:
+                kind, name = self.kinds.at(below_content(path)), stem_of(path)
+                item = MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path)
         if item is not None and self._ids().claim(item.id, path):
             outcome.items.append((item, stamp))
-
-    def _outdated(self, path: str, outcome: ScanResult) -> bool:
-        """Whether history has a later version than the index: another process wrote it, and folded nothing."""
-        held = self.index.item(stem_of(path))
-        if held is not None and held.path == path:
-            return False
-        newest = self.last_good(path)
-        return newest is not None and outcome.known[path].blob != blob_id(newest)
 
     def last_good(self, path: str) -> bytes | None:
         """What history has for a path, None when it has nothing or cannot be read."""
@@ -678,16 +681,6 @@ class IndexSync:
             return self._items.read(path, seen), stamp
         except MemfsError:
             return None, stamp
-
-    def _stand_in(self, path: str, entry: ScanEntry, outcome: ScanResult) -> tuple[MemoryItem, Stamp]:
-        """What a new index holds in place of rot, so that the stamp that proves it is not forgotten."""
-        stamp = outcome.witness[path]
-        item, earlier = self._earlier(path, entry)
-        if item is not None and earlier.blob == stamp.blob:
-            return item, stamp
-        kind = self.kinds.at(below_content(path))
-        name = stem_of(path)
-        return MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path), stamp
 
     def _update(
         self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str], *, later: bool = False

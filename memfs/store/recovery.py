@@ -121,8 +121,16 @@ def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
     problems: list[Problem] = []
 
     def look(data: bytes) -> None:
-        if any(_is_side(change, data) for change in operation.changes) or _is_known(parts, data):
+        digest, earlier = sha256(data), parts.journal.operations()
+        # before or after a change, or as many bytes of the latter as could be written
+        if not data or any((change.data or b"").startswith(data) for change in operation.changes):
             return
+        # in this write or an earlier one, or in git: a power cut brings back what that write had removed
+        if any(digest in (change.old, change.new) for one in (operation, *earlier) for change in one.changes):
+            return
+        with contextlib.suppress(HistoryError):
+            if parts.repository.blob(parts.repository.blob_id(data)) == data:
+                return
         # Which file they were saved in: changes are carried out in order, and the last that was done has them.
         inside = [change for change in operation.changes if change.path.rpartition("/")[0] == folder]
         done = [change for change in inside if content_now(parts.tree, change.path) == change.new]
@@ -134,26 +142,6 @@ def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
 
     parts.tree.sweep(folder, look)
     return problems
-
-
-def _is_known(parts: Parts, data: bytes) -> bool:
-    """Whether these bytes are in an earlier write, or in git: a power cut brings back what that write had removed."""
-    earlier = (change for operation in parts.journal.operations() for change in operation.changes)
-    digest = sha256(data)
-    try:
-        return (
-            any(digest in (change.old, change.new) for change in earlier)
-            or parts.repository.blob(parts.repository.blob_id(data)) == data
-        )
-    except HistoryError:
-        return False
-
-
-def _is_side(change: FileChange, data: bytes) -> bool:
-    """Whether these are the bytes before or after a change, or as many of the latter as could be written."""
-    if change.data is not None and change.data.startswith(data):
-        return True
-    return not data or sha256(data) in (change.old, change.new)
 
 
 def content_now(view: View, path: str) -> str:
@@ -264,7 +252,11 @@ class Health:
     def explained(self, error: StorageIO, plans: Sequence[FilePlan]) -> StorageIO:
         """The error; that of a full disk with how much was wanted and how much there is."""
         if isinstance(error, StorageFull) and "needs" not in error.message:
-            free = "no inodes" if _no_inodes(self._folders()) else f"{self.free() or 0:,} bytes"
+            free = f"{self.free() or 0:,} bytes"
+            for folder in self._folders():
+                with contextlib.suppress(OSError):
+                    facts = os.statvfs(folder)
+                    free = "no inodes" if facts.f_files and not facts.f_favail else free
             error.message += f"; needs {needed(plans):,} bytes, free {free}"
         return error
 
@@ -298,15 +290,6 @@ def free_bytes(folder: Path) -> int | None:
     except OSError:
         return None
     return facts.f_bavail * facts.f_frsize
-
-
-def _no_inodes(folders: Sequence[Path]) -> bool:
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            facts = os.statvfs(folder)
-            if facts.f_files and not facts.f_favail:
-                return True
-    return False
 
 
 def _device(folder: Path) -> int | None:

@@ -16,7 +16,6 @@ from memfs import errors
 from memfs.dataclass import replace
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.io import one_of_each
 from memfs.fs.journal import FileChange, Operation, Writer
 from memfs.fs.tree import blob_id
 from memfs.model import Problem, Stamp
@@ -434,9 +433,14 @@ class FileWriter:
         return stamps
 
     def _sync_all(self, plans: Sequence[FilePlan]) -> None:
-        folders = {plan.path.rpartition("/")[0] for plan in plans}
-        for folder in one_of_each({os.path.join(self._parts.tree.root, folder) for folder in folders}):
-            io.sync_everything(folder)
+        """Make all durable, on each file system that their folders are on, as some may be mounted."""
+        found: dict[int, str] = {}
+        for folder in sorted({plan.path.rpartition("/")[0] for plan in plans}):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                place = os.path.join(self._parts.tree.root, folder)
+                found.setdefault(os.stat(place).st_dev, place)
+        for place in found.values():
+            io.sync_everything(place)
 
     def _roll_back(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
         """Bring back what was replaced already, and take the record back, so that no process carries it out later.
