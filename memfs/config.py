@@ -543,11 +543,9 @@ def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas | None]
 
 # -- the memory context -------------------------------------------------------------------------------------------
 _UNIVERSAL = "universal/"
-_BASE = "universal/memory-base"
 _DEEPEST = 16
 """How many contexts may extend one another."""
 _BESIDE = frozenset({"name", "business_goal", "behavior_rules"})
-_GIVEN = "memory_context.json"
 _LEADING = regex(r"^(\.{1,2}/)+")
 
 
@@ -607,7 +605,7 @@ class FollowedContext:
         if self._known is not None:
             return self.config().storage_type != names.VECTOR_DB
         data = (None if self._name else self._bytes(names.MEMORY_CONTEXT)) or b""
-        plain = data.count(b"extends") <= data.count(_BASE.encode())
+        plain = data.count(b"extends") <= data.count(b"universal/memory-base")
         return not self._name and plain and names.VECTOR_DB.encode() not in data
 
     def _bytes(self, path: str) -> bytes | None:
@@ -648,7 +646,7 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
         "behavior_rules": rules,
     }
     try:
-        _parsed(_GIVEN, json.dumps(written, default=str).encode())
+        _parsed("memory_context.json", json.dumps(written, default=str).encode())
     except SchemaInvalid as error:  # which names a file and a line that no one wrote
         raise SchemaInvalid(error.message, field=error.field, hint=error.hint) from error
     return {**values, **({"behavior_rules": _rules(rules)} if "behavior_rules" in values else {})}

@@ -39,7 +39,6 @@ _OWN_NETWORK = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 _KEY_HINT = f"the key comes from {REVIEW_KEY} for reviews, from {EMBEDDING_KEY} for embeddings"
 _ADDRESS_HINT = "look at the address, which mostly ends in /v1, and at the model's name"
 _HINTS = {401: _KEY_HINT, 403: _KEY_HINT, 404: _ADDRESS_HINT, 405: _ADDRESS_HINT}
-_NO_SHAPE = "the answer does not have the shape of the protocol"
 
 
 class AnswerUnusable(ValueError):
@@ -64,7 +63,7 @@ def chat_answer(body: bytes, keys: Sequence[str]) -> dict[str, Any]:
         message = choice["message"]
         content, refusal = message.get("content"), message.get("refusal")
     except (TypeError, LookupError, AttributeError) as error:
-        raise AnswerUnusable(_NO_SHAPE) from error
+        raise AnswerUnusable("the answer does not have the shape of the protocol") from error
     if refusal or choice.get("finish_reason") == "content_filter":
         raise AnswerUnusable(f"the model refused: {_excerpt(str(refusal or 'its filter stepped in'))}")
     if choice.get("finish_reason") == "length":

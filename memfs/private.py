@@ -24,7 +24,6 @@ from memfs.startup import json, sha256
 
 NAME = "private"
 """What private memory is called where it is read together with other memory."""
-PROJECTS = "projects"
 KEY_FILE = "project"
 RECORD = "project.json"
 _MADE = (MEMORY_FOLDER, ".git", SETTINGS_FILE)
@@ -89,7 +88,7 @@ class Record(NamedTuple):
 # -- asking -------------------------------------------------------------------------------------------------------
 def projects_folder() -> Path:
     """The folder of all private memories of this user."""
-    return Path(os.path.realpath(user_folder())) / PROJECTS
+    return Path(os.path.realpath(user_folder())) / "projects"
 
 
 def project_at(folder: str | os.PathLike[str]) -> Project:

@@ -31,9 +31,6 @@ _DOCUMENT_LIMIT = 16 << 20
 _LIST_LIMIT = 4 << 20
 _VERSION = 1
 _WORKSPACES, _REPOSITORIES = "workspaces", "repositories"
-_NEVER_ASKED = "nobody has trusted this workspace"
-_CHANGED = "what it would enable has changed since it was trusted"
-_ANOTHER = "this is not the folder, or not the owner, that was trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +120,11 @@ def status_of(root: Path) -> TrustStatus:
     try:
         recorded = _entry(_load(list_path()), _WORKSPACES, root)
         if recorded is None:
-            reason = _NEVER_ASKED
+            reason = "nobody has trusted this workspace"
         elif any(recorded.get(name) != value for name, value in _identity(root).items()):
-            reason = _ANOTHER
+            reason = "this is not the folder, or not the owner, that was trusted"
         elif recorded.get("enables") != _digest(wants):
-            reason = _CHANGED
+            reason = "what it would enable has changed since it was trusted"
     except (MemfsError, RuntimeError, OSError) as error:
         reason = f"the list of trusted folders cannot be read: {error}"
     return TrustStatus(root=root, trusted=not reason, reason=reason, wants=wants)

@@ -134,9 +134,6 @@ def _folders(top: str) -> Iterator[str]:
             waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-_INOTIFY = "anon_inode:inotify"
-
-
 def uncovered(folder: str) -> tuple[int, int] | None:
     """How many folders at and below this one have no watch, and how many there are; None where that is unknown.
 
@@ -162,16 +159,13 @@ def _watched_inodes() -> set[int] | None:
     found: set[int] = set()
     for name in names:
         try:
-            if os.readlink(f"/proc/self/fd/{name}") == _INOTIFY:
+            if os.readlink(f"/proc/self/fd/{name}") == "anon_inode:inotify":
                 facts = Path(f"/proc/self/fdinfo/{name}").read_text("ascii", "replace")
                 found.update(int(number, 16) for number in re.findall(r"^inotify .*? ino:(\S+)", facts, re.MULTILINE))
         except OSError:  # closed meanwhile
             continue
     return found
 
-
-Heard = Callable[[list[str], bool], None]
-"""Called with the absolute paths of one event, and whether it concerns a folder."""
 
 _LONGEST_END = 5.0
 _READERS: set[str] = set()
@@ -182,16 +176,25 @@ no thread to read for it, and would not say so."""
 class FileEvents:
     """Events of changes below one folder, from now on, by watchdog."""
 
-    def __init__(self, folder: Path, heard: Heard, missed: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, heard: Callable[[list[str], bool], None], missed: Callable[[], None]) -> None:
         """
         Args:
-            heard: called with each event, on a thread of watchdog's.
+            heard: called with the absolute paths of each event, and whether it concerns a folder, on a thread of
+                watchdog's.
             missed: called when events were lost.
 
         ``hopeless`` says why another attempt would be no better, "" where it might be.
         """
+        import logging  # asking for the watchers' states watches nothing
+
+        def hear(_: logging.LogRecord) -> bool:
+            missed()
+            return False
+
         self._folder, self._heard = folder, heard
-        self._log = _overflow_log(missed)
+        # watchdog's own log is the only place where it says that events were lost: any warning is a sign
+        self._log = logging.Handler(logging.WARNING)
+        self._log.addFilter(hear)
         self._refused = ""
         self._gap = ""
         kind = file_system(str(folder))
@@ -291,19 +294,6 @@ class FileEvents:
         ]
         _READERS.update(type(thread).__name__ for thread in behind)
         return [self._observer, *self._observer.emitters, *behind]
-
-
-def _overflow_log(missed: Callable[[], None]) -> logging.Handler:
-    """Listens to watchdog's own log, the only place where it says that events were lost: any warning is a sign."""
-    import logging  # asking for the watchers' states watches nothing
-
-    def hear(_: logging.LogRecord) -> bool:
-        missed()
-        return False
-
-    log = logging.Handler(logging.WARNING)
-    log.addFilter(hear)
-    return log
 
 
 _SUFFIX = ".json"

@@ -96,7 +96,6 @@ OCCASIONS: Mapping[str, str] = {
     "state_stored": "a state document was stored: kind, path, iteration, update_type",
     "iteration_closed": "an iteration was closed: iteration, statistics",
 }
-_ALARMS = frozenset({"storage_threshold", "backup_failed"})
 DEEPEST = 4
 """How deep occasions may raise occasions: a reaction may cause another, and that one another, but not forever."""
 
@@ -156,7 +155,8 @@ class Behaviours:
             return 0
         frozen = MappingProxyType(dict(facts))
         if "logging" in sys.modules:  # else nobody listens
-            (_log().warning if occasion in _ALARMS else _log().info)("%s %s", occasion, dict(facts))
+            alarming = occasion in ("storage_threshold", "backup_failed")
+            (_log().warning if alarming else _log().info)("%s %s", occasion, dict(facts))
         self._thread.depth, ran = depth + 1, 0
         try:
             for reaction in self._reactions.get(occasion, ()):

@@ -28,8 +28,6 @@ _MEMORY = ":memory:"
 # pages of 8 KB little is left over beside rows of some kilobytes. There is no write-ahead log: SQLite maps a file
 # beside it into memory, and a process that truncates it kills all that have it open.
 _PRAGMAS = ("page_size = 8192", "trusted_schema = OFF", "cache_size = -16384", "journal_mode = DELETE")
-_SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
-_OVERWRITTEN = "secure_delete = ON"
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 _TABLES, _NEW = "SELECT type, sql FROM sqlite_master WHERE type != 'index'", "IF NOT EXISTS "
@@ -76,7 +74,8 @@ class Database:
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what, self._root = what, root
-        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if root is not None else []))
+        synced = f"synchronous = {'NORMAL' if durable else 'OFF'}"
+        self._pragmas = (*_PRAGMAS, synced, *(["secure_delete = ON"] if root is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0

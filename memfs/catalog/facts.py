@@ -33,7 +33,6 @@ _SCHEMA = (
     "json TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (blob, kind, maker)) WITHOUT ROWID"
 )
 _ASK, _ASKED_TOGETHER = "SELECT blob, kind, json, checksum FROM facts WHERE maker = ? AND blob IN ({})", 100
-_KEEP = "INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)"
 
 Key = tuple[str, str]
 """A content's id, and what else decides: the name of its kind, and whatever more the maker needs."""
@@ -95,7 +94,7 @@ class Catalog:
                 pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in measures)
                 if (pages - free) * size > self._most:
                     base.execute("DELETE FROM facts")
-            base.executemany(_KEEP, rows)
+            base.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)", rows)
 
         if rows:
             self._unmeasured += sum([len(fact) for fact in made.values()])

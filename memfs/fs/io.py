@@ -45,7 +45,6 @@ _hook: Hook | None = None
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TEMPORARY = ".tmp"
 _SPARE = 16
-_MORE_FILES = "let this process open more files (ulimit -n)"
 _LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
 
 
@@ -93,7 +92,7 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly(reason, path=path, hint="make it writable for this user")
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return StorageIO(reason, path=path, hint=f"{_MORE_FILES}; nothing was written")
+        return StorageIO(reason, path=path, hint="let this process open more files (ulimit -n); nothing was written")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was written")
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")

@@ -243,7 +243,6 @@ def _read(path: Path) -> str:
 
 
 _LOOKED_AT = 100
-_DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def named_workspace(environ: Mapping[str, str] | None = None) -> str:
@@ -297,7 +296,7 @@ def is_workspace(folder: Path) -> bool:
     if os.path.islink(content):
         return False
     for place, folders, names in os.walk(content):
-        if any(name.endswith(_DOCUMENTS) and not name.startswith(".") for name in names):
+        if any(name.endswith((".yaml", ".yml", ".json")) and not name.startswith(".") for name in names):
             return True
         folders[:] = [name for name in folders if not name.startswith(".")]
         if place == str(content):

@@ -24,7 +24,6 @@ from memfs.model.time import given_time
 from memfs.startup import Any, json
 
 _TEXTS = ("way", "door", "agent", "session", "question")
-_ENCODE = partial(json.dumps, separators=(",", ":"))
 
 
 class AccessRecord(NamedTuple):
@@ -61,7 +60,7 @@ def line_of(row: AccessRecord) -> bytes:
     given = {"at": row.time.isoformat(timespec="microseconds")}
     given |= {name: value for name in _TEXTS if (value := getattr(row, name))}
     more = {"reasons": row.reasons} if row.reasons else {}
-    return _ENCODE(given | {"items": row.ids} | more).encode()
+    return json.dumps(given | {"items": row.ids} | more, separators=(",", ":")).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:

@@ -174,11 +174,6 @@ class Secondary:
             found += [Problem.warning(str(path), "JournalDamaged", message, hint) for path in kept]
         return found
 
-    def in_reach(self) -> str:
-        """Its folder, "" while what waits there cannot be read."""
-        self.operations()
-        return str(self.folder) if self.unreadable is None and os.path.exists(self.journal.path) else ""
-
     # -- changing -------------------------------------------------------------------------------------------------
     def prepare(self) -> None:
         """Make its folder.

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 ROOT_FILES = (SETTINGS_FILE,)
 _CLOCKS_DIFFER_NS = 60_000_000_000
 _RETRY_NS = 1_000_000_000
-_LOOKED = "looked"
 """In the state folder: an empty file. No edit that was made before its time is left to be committed."""
 _OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
 _OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
@@ -91,7 +90,7 @@ class HandEdits:
         One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
         Where there is something to commit, the next look is due in a second, should git be busy.
         """
-        note, began = self._parts.repository.state / _LOOKED, time.time_ns()
+        note, began = self._parts.repository.state / "looked", time.time_ns()
         with suppress(OSError):
             if seconds and 0 <= began - os.stat(note).st_mtime_ns < seconds * 1e9:
                 return EditSet(plans=[], staged=[])
@@ -117,8 +116,13 @@ class HandEdits:
         else:  # readers see more than is here
             learned = self._index_sync.refresh()
             found = ScanFindings(learned, others=list(self._parts.tree.scan(CONTENT, hidden=True)))
-        head = self._parts.repository.head_commit()
-        same = self._as_in(head, found.trees)
+        head, same = self._parts.repository.head_commit(), dict[str, str]()
+        if head is not None and found.trees:  # folders that are as the commit has them, where nothing waits for its own
+            waiting = self._parts.journal.operations()
+            busy = {change.path.rpartition("/")[0] for operation in waiting for change in operation.changes}
+            idle = {folder: tree for folder, tree in found.trees.items() if folder not in busy}
+            with suppress(MemfsError):  # a tree cannot be read
+                same = self._parts.repository.unchanged(head, idle)
         others = (folder for folder in found.unchanged if folder not in same)
         vouched = [*found.vouched, *(f"{folder}/{name}" for folder in others for name in found.unchanged[folder])]
         for path in vouched if self._read else ():
@@ -127,17 +131,6 @@ class HandEdits:
         with self._parts.tree.holding_folders():
             present = dict(self._present(found.others, vouched))
         return found.learned, self._changed(present, closed, self._in_commit(head, present, same))
-
-    def _as_in(self, head: str | None, trees: Mapping[str, str]) -> dict[str, str]:
-        """The folders that are as a commit has them, where nothing waits for its own, by the ids of their trees."""
-        if head is None or not trees:
-            return {}
-        waiting = self._parts.journal.operations()
-        busy = {change.path.rpartition("/")[0] for operation in waiting for change in operation.changes}
-        idle = {folder: tree for folder, tree in trees.items() if folder not in busy}
-        with suppress(MemfsError):  # a tree cannot be read
-            return self._parts.repository.unchanged(head, idle)
-        return {}
 
     def _changed(self, present: dict[str, str], closed: list[str], committed: dict[str, str]) -> list[str]:
         latest = self._parts.journal.latest

@@ -343,8 +343,11 @@ class Backlog:
 
     def missed(self) -> dict[str, int]:
         """How many writes wait in each secondary location that cannot be looked into."""
-        known = self.known()
-        reachable = self._secondary.in_reach() if known and self._secondary else ""
+        known, secondary, reachable = self.known(), self._secondary, ""
+        if known and secondary is not None:
+            secondary.operations()
+            if secondary.unreadable is None and os.path.exists(secondary.journal.path):
+                reachable = str(secondary.folder)
         return {folder: waiting for folder, waiting in known.items() if waiting and folder != reachable}
 
 

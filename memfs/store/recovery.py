@@ -257,13 +257,9 @@ class Health:
                 with contextlib.suppress(OSError):
                     facts = os.statvfs(folder)
                     free = "no inodes" if facts.f_files and not facts.f_favail else free
-            error.message += f"; needs {needed(plans):,} bytes, free {free}"
+            wanted = sum(2 * len(plan.after or b"") + 512 for plan in plans)  # in the journal, and as files
+            error.message += f"; needs {wanted:,} bytes, free {free}"
         return error
-
-
-def needed(plans: Sequence[FilePlan]) -> int:
-    """How many bytes a write takes until it is committed: in the journal, and as files."""
-    return sum(2 * len(plan.after or b"") + 512 for plan in plans)
 
 
 def spills(error: StorageIO) -> bool:

@@ -75,10 +75,6 @@ def retry_on_conflict(
         time.sleep(random() * min(_PAUSE * tried, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
-_TRACES = (".tmp", "commit.json")
-_SECOND_NAME = "index."
-
-
 def end_interrupted(parts: Parts) -> list[Problem]:
     """End the commit that a killed process began, if there is one and no other process is committing.
 
@@ -90,7 +86,7 @@ def end_interrupted(parts: Parts) -> list[Problem]:
     """
     aside = parts.repository.state / RECOVERED_FOLDER
     names = [*io.listed(parts.repository.state), *io.listed(aside)]
-    if not any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in names):
+    if not any(name.endswith((".tmp", "commit.json")) or name.startswith("index.") for name in names):
         return []
     from memfs.git.commits import recover
 
