@@ -291,7 +291,8 @@ def covered(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  #
 
 def reviewers(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """More for what holds more of the question, as the two built-in relevance reviewers judge it by the index."""
-    return 1.0 + JUDGED_SHARE * sum(terms.shares_held(asked.text, match.candidate.held)) / 2
+    words, pairs = terms.shares_held(asked.text, match.candidate.held)
+    return 1.0 + JUDGED_SHARE * (words + pairs) / 2
 
 
 def recency(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001

@@ -472,16 +472,18 @@ class DocumentColumns:
         new = tuple.__new__  # of all fields, without a call of Python's own
         times, importances, sequences = self.times, self._importances, self._sequences
         contexts, asks, pinned = self._contexts, self._asks, self._pinned
-        type_, agent, session, speaker, role, _ = self._coded.values()
+        # of each what its codes stand for, and the code by number
+        coded = self._coded.values()
+        (types, type_), (agents, agent), (sessions, session), (speakers, speaker), (roles, role), _ = coded
         return [
             new(Candidate, (
-                id_, path, similarity, type_[0][type_[1][number]], times[number], importances[number],
+                id_, path, similarity, types[type_[number]], times[number], importances[number],
                 json.loads(contexts[number]) if contexts and contexts[number] else _NO_CONTEXT,
-                agent[0][agent[1][number]], session[0][session[1][number]],
-                None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence, speaker[0][speaker[1][number]],
-                role[0][role[1][number]], asks[number] == 1, pinned[number] == 1, 0.0, *rest,
+                agents[agent[number]], sessions[session[number]],
+                None if (sequence := sequences[number]) == _NO_SEQUENCE else sequence, speakers[speaker[number]],
+                roles[role[number]], asks[number] == 1, pinned[number] == 1, 0.0, passage, held, lacking,
             ))
-            for number, (id_, path), (similarity, *rest) in zip(
+            for number, (id_, path), (similarity, passage, held, lacking) in zip(
                 numbers, named or self._paths.named(numbers), found, strict=False
             )
         ]  # fmt: skip
