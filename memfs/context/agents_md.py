@@ -225,7 +225,8 @@ def _lines(text: str) -> list[str]:
     found = []
     for line in lines:
         safe = _escaped(line)
-        if not closed if _FENCE.match(line) else _HEADING.match(line.lstrip()):  # its first sign is to mean nothing
+        begins = not closed if _FENCE.match(line) else _HEADING.match(line.lstrip())
+        if begins:  # something else than text: its first sign is to mean nothing
             safe = f"{safe[: len(safe) - len(safe.lstrip())]}\\{safe.lstrip()}"
         found.append(safe)
     return found
