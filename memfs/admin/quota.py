@@ -161,11 +161,13 @@ class Account:
         at: when everything was measured; seconds since 1970.
         sizes: bytes by area, then, with what was written and removed since.
         levels: the highest threshold crossed, by quota, until use falls well below it.
+        refused: when each quota was last reported to have no room for a write, and which share was in use then.
     """
 
     at: float = 0.0
     sizes: Mapping[str, int] = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def used(self, area: str) -> int:
         """The bytes of an area, or of all that count, as far as is known."""
@@ -195,6 +197,7 @@ class Ledger:
                     at=float(values["at"]),
                     sizes={area: int(size) for area, size in sizes if area in AREAS},
                     levels={area: level for area, level in levels if area in (*AREAS, TOTAL) and level in LEVELS},
+                    refused={area: (float(at), float(share)) for area, (at, share) in values["refused"].items()},
                 )
         return self.known
 
@@ -314,16 +317,14 @@ class Quota(QuotaGuard):
                 account = self._counted(account)
             for standing in self._standings(account):
                 if self._moves(account, standing):
-                    self._note(standing)
+                    self._note(standing.area)
 
     def make_room(self, refused: QuotaExceeded) -> None:
         """Raise the occasion that a quota is full; its reactions may make room."""
         area = (refused.field or "").removeprefix("quotas.").removesuffix("_bytes")
         with suppress(MemfsError):
-            account = self._counted(self._ledger.read())
-            for standing in self._standings(account):
-                if standing.area == area:
-                    self._note(replace(standing, level="full"))
+            self._counted(self._ledger.read())
+            self._note(area, refused=True)
 
     def maintain(self) -> None:
         """Do what is due from time to time; a long-lived process calls this now and then, in the background."""
@@ -392,19 +393,31 @@ class Quota(QuotaGuard):
         known = account.levels.get(standing.area, "")
         if LEVELS.index(standing.level) > LEVELS.index(known):
             return standing.level
+        refused_at, share = account.refused.get(standing.area, (-_STALE, 0.0))
+        if 0 <= self._now() - refused_at < _STALE and standing.share >= share - _MARGIN:
+            return known  # a large write may be refused far below the threshold, as often as it is tried
         falls = bool(known) and standing.share < self._limits.at(known) - _MARGIN
         return self._limits.level(standing.share + _MARGIN) if falls else known
 
     def _moves(self, account: Account, standing: QuotaStatus) -> bool:
         return self._level(account, standing) != account.levels.get(standing.area, "")
 
-    def _note(self, standing: QuotaStatus) -> None:
-        """Remember the level a quota has reached, and raise the occasion if no process did yet."""
+    def _note(self, area: str, *, refused: bool = False) -> None:
+        """Remember the level a quota has reached, full where it refuses a write, and raise the occasion if no process
+        did yet.
+        """
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
-            known, level = account.levels.get(standing.area, ""), self._level(account, standing)
+            # by the figures of now: others wrote since the level was looked at
+            standing = next((one for one in self._standings(account) if one.area == area), None)
+            if standing is None:  # the quota was taken out of the file a moment ago
+                return
+            standing = replace(standing, level="full") if refused else standing
+            known, level = account.levels.get(area, ""), self._level(account, standing)
             if level != known:
-                self._ledger.write(replace(account, levels={**account.levels, standing.area: level}))
+                since = {area: (self._now(), standing.share)} if level == "full" else {}
+                levels = {**account.levels, area: level}
+                self._ledger.write(replace(account, levels=levels, refused={**account.refused, **since}))
         if LEVELS.index(level) > LEVELS.index(known):
             self._fire("storage_threshold", standing.facts())
             self.measure()

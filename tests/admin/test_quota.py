@@ -207,6 +207,22 @@ def test_hovering_about_a_threshold_reports_it_once(workspace: Workspace) -> Non
     assert [facts["level"] for facts in events] == ["warning", "warning"]
 
 
+def test_writes_that_are_refused_far_below_the_quota_are_reported_once(workspace: Workspace) -> None:
+    """What still fits between two refusals does not make the second one news; room that came back does."""
+    events = record_events(workspace)
+    put(workspace, "base", 12_000)
+    for number in range(3):
+        with pytest.raises(QuotaExceeded):
+            put(workspace, "large", 9_000)
+        put(workspace, f"small-{number}", 100)
+    assert [facts["level"] for facts in events] == ["full"]
+    workspace.store.delete("base")
+    put(workspace, "other", 10_000)
+    with pytest.raises(QuotaExceeded):
+        put(workspace, "large", 12_000)
+    assert [facts["level"] for facts in events] == ["full", "full"]
+
+
 def test_two_handles_count_together_and_report_once(workspace: Workspace, opened: Open) -> None:
     """What one handle wrote, another counts; a crossing is reported by one of them only."""
     other = opened(workspace.root)
