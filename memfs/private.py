@@ -180,7 +180,7 @@ def claim(project: Project) -> Path:
             for before in (Project(project.folder), project):  # what was kept there by its path goes on
                 kept = _path_key(before)
                 record = read_record(projects_folder() / kept)
-                if record is not None and _stands_still(before, record):
+                if record is not None and _is_same_place(before, record):
                     given = kept
             with suppress(MemfsError):  # the git folder takes no writes: then the path has to do
                 _write_key(project.git, given)
@@ -273,12 +273,12 @@ def _path_key(project: Project) -> str:
     key = _named(project, sha256(place).digest())
     record = read_record(projects_folder() / key)
     origin = _origin(project) if record is not None else ""
-    if record is None or not origin or record.origin in ("", origin) or _stands_still(project, record):
+    if record is None or not origin or record.origin in ("", origin) or _is_same_place(project, record):
         return key
     return _named(project, sha256(place + b"\0" + os.fsencode(origin)).digest())
 
 
-def _stands_still(project: Project, record: Record) -> bool:
+def _is_same_place(project: Project, record: Record) -> bool:
     """Whether a place is the very folder that it was: then its origin was changed, and not the project."""
     with suppress(OSError):
         found = os.stat(project.place)

@@ -24,7 +24,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import in_daemon
-from memfs.fs.io import UNTOLD_TYPES, file_system
+from memfs.fs.io import UNWATCHED_TYPES, file_system
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.state_paths import WATCHERS
 from memfs.settings import WatchSettings
@@ -71,7 +71,7 @@ class FolderEvents:
         self.close()
         kind = file_system(str(self._top))
         try:
-            if kind in UNTOLD_TYPES:
+            if kind in UNWATCHED_TYPES:
                 raise OSError(0, f"this file system ({kind}) does not report what others change")
             self._fd = io.watch_descriptor()
             for folder in _folders(str(self._top)):
@@ -198,7 +198,9 @@ class FileEvents:
         self._refused = ""
         self._gap = ""
         kind = file_system(str(folder))
-        self.hopeless = f"this file system ({kind}) does not report what others change" if kind in UNTOLD_TYPES else ""
+        self.hopeless = (
+            f"this file system ({kind}) does not report what others change" if kind in UNWATCHED_TYPES else ""
+        )
         self._watched = self._folder_id()
         self._observer = self._start()
         self._threads = self._own_threads()

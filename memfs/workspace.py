@@ -151,7 +151,7 @@ class Behaviours:
         _known(occasion)
         depth = getattr(self._thread, "depth", 0)
         if depth >= DEEPEST:
-            self._tell(occasion, RecursionError(f"{occasion}: occasions raised one another {DEEPEST} deep"))
+            self._report_failure(occasion, RecursionError(f"{occasion}: occasions raised one another {DEEPEST} deep"))
             return 0
         frozen = MappingProxyType(dict(facts))
         if "logging" in sys.modules:  # else nobody listens
@@ -164,12 +164,12 @@ class Behaviours:
                     reaction(frozen)
                     ran += 1
                 except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
-                    self._tell(occasion, error)
+                    self._report_failure(occasion, error)
         finally:
             self._thread.depth = depth
         return ran
 
-    def _tell(self, occasion: str, error: Exception) -> None:
+    def _report_failure(self, occasion: str, error: Exception) -> None:
         _log().error("%s: a reaction failed: %s: %s", occasion, type(error).__name__, error)
         self._report(error)
 
@@ -856,7 +856,7 @@ def _connect(workspace: Workspace) -> None:
         if not isinstance(facts.get("context"), MappingProxyType):  # what was delivered, takes in nothing more
             workspace.reactions.react(occasion, facts)
 
-    def tell_states(occasion: str, facts: Facts) -> None:
+    def notify_states(occasion: str, facts: Facts) -> None:
         if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
             workspace.states.react(occasion, facts)
 
@@ -866,4 +866,4 @@ def _connect(workspace: Workspace) -> None:
         on(occasion, partial(react, occasion))
     on("storage_threshold", lambda _: workspace.cleaner.clean())
     for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
-        on(occasion, partial(tell_states, occasion))
+        on(occasion, partial(notify_states, occasion))

@@ -96,7 +96,7 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     assert isinstance(eyes, Watcher)
     assert eyes._hearing._observer is not None
     eyes._hearing._observer.stop()
-    eyes._hearing._observer.join()
+    eyes._hearing._observer.join(10)  # two that stop it at the same moment may wait for each other
     write(resident, "a", "apple")
     assert [hit.item.id for hit in resident.recaller.search("apple").hits] == ["a"]
 

@@ -101,7 +101,7 @@ def statuses(checker: Checker) -> Iterator[Problem]:
             yield Problem(
                 path=convention.item.path,
                 code="ConventionStatus",
-                message=f"status: {ascii(status)[1:-1][:60]} is no status of a convention, so no agent is told of it",
+                message=f"status: {ascii(status)[1:-1][:60]} is no status of a convention, so agents do not see it",
                 hint=hint,
             )
 

@@ -314,7 +314,7 @@ class ErasePlan:
         shared: whether memfs did not make the repository, so that rewriting it must be asked for.
         unreachable: where it may be and memfs cannot go.
         backups: those made before: a new one replaces them where it can be made in the same folder.
-        refused: why it could not be done now, "" when nothing stands in the way.
+        refused: why it could not be done now, "" if it could.
     """
 
     reference: str
@@ -590,7 +590,7 @@ class CutPlan:
         rewritten: how many later ones get a new id.
         tags: tags of commits that go; they go, too.
         elsewhere: remotes; they keep the old history until it is replaced there.
-        refused: why it could not be done now, "" when nothing stands in the way.
+        refused: why it could not be done now, "" if it could.
         export: the bundle, None of a plan.
         sha256: of its bytes.
         head: HEAD's commit now, None of a plan.

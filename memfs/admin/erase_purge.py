@@ -524,7 +524,7 @@ def prove(parts: Parts, target: Target) -> EraseProof:
             quoting += [name] if traces.quoted_in(data) else []
             copies += [name] if traces.copied_in([data]) else []
         else:
-            named = kind == "tree" and any(b" %s." % word in data for word in traces.telling)
+            named = kind == "tree" and any(b" %s." % word in data for word in traces.distinctive)
             told = kind != "tree" and edit_object(data, {}, traces) != data
             hits += [f"{kind} {name} holds it"] if named or told else []
     # What some commit holds is someone else's file, which may quote the item.
@@ -553,7 +553,7 @@ def _paths(parts: Parts) -> Iterator[Path]:
 
 def _in_file(path: Path, traces: Traces) -> bool | None:
     """Whether a file holds it; None where it cannot be opened."""
-    longest = max(map(len, (*traces.phrases, *traces.telling)), default=1)
+    longest = max(map(len, (*traces.phrases, *traces.distinctive)), default=1)
     rest = b""
     try:
         found = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -561,7 +561,7 @@ def _in_file(path: Path, traces: Traces) -> bool | None:
         return None
     with io.descriptor(found) as fd:
         while piece := os.read(fd, _PIECE):
-            if traces.quoted_in(rest + piece) or any(word in rest + piece for word in traces.telling):
+            if traces.quoted_in(rest + piece) or any(word in rest + piece for word in traces.distinctive):
                 return True
             rest = piece[-longest:]
     return False

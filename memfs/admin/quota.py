@@ -313,11 +313,11 @@ class Quota(QuotaGuard):
         if account is None:
             return
         with suppress(MemfsError):  # the write is done: what cannot be reported now is reported after the next one
-            if any(self._moves(account, standing) for standing in self._standings(account)):
+            if any(self._moves(account, status) for status in self._statuses(account)):
                 account = self._counted(account)
-            for standing in self._standings(account):
-                if self._moves(account, standing):
-                    self._note(standing.area)
+            for status in self._statuses(account):
+                if self._moves(account, status):
+                    self._note(status.area)
 
     def make_room(self, refused: QuotaExceeded) -> None:
         """Raise the occasion that a quota is full; its reactions may make room."""
@@ -357,7 +357,7 @@ class Quota(QuotaGuard):
         if self.limits().bytes and self._is_stale(self._ledger.read()):
             with suppress(StorageIO):  # what was known last is better than no answer
                 self.measure()
-        return self._standings(self._ledger.known or Account()) if self._limits.bytes else []
+        return self._statuses(self._ledger.known or Account()) if self._limits.bytes else []
 
     def measure(self) -> AreaUsage:
         """Weigh everything and put it into the account."""
@@ -381,26 +381,26 @@ class Quota(QuotaGuard):
             account = self._ledger.read()
         return account or Account()
 
-    def _standings(self, account: Account) -> list[QuotaStatus]:
+    def _statuses(self, account: Account) -> list[QuotaStatus]:
         found = []
         for area, limit in self._limits.bytes.items():
             used = account.used(area)
             found.append(QuotaStatus(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
         return found
 
-    def _level(self, account: Account, standing: QuotaStatus) -> str:
+    def _level(self, account: Account, status: QuotaStatus) -> str:
         """The level that a quota has reached, or has not fallen well below yet."""
-        known = account.levels.get(standing.area, "")
-        if LEVELS.index(standing.level) > LEVELS.index(known):
-            return standing.level
-        refused_at, share = account.refused.get(standing.area, (-_STALE, 0.0))
-        if 0 <= self._now() - refused_at < _STALE and standing.share >= share - _MARGIN:
+        known = account.levels.get(status.area, "")
+        if LEVELS.index(status.level) > LEVELS.index(known):
+            return status.level
+        refused_at, share = account.refused.get(status.area, (-_STALE, 0.0))
+        if 0 <= self._now() - refused_at < _STALE and status.share >= share - _MARGIN:
             return known  # a large write may be refused far below the threshold, as often as it is tried
-        falls = bool(known) and standing.share < self._limits.at(known) - _MARGIN
-        return self._limits.level(standing.share + _MARGIN) if falls else known
+        falls = bool(known) and status.share < self._limits.at(known) - _MARGIN
+        return self._limits.level(status.share + _MARGIN) if falls else known
 
-    def _moves(self, account: Account, standing: QuotaStatus) -> bool:
-        return self._level(account, standing) != account.levels.get(standing.area, "")
+    def _moves(self, account: Account, status: QuotaStatus) -> bool:
+        return self._level(account, status) != account.levels.get(status.area, "")
 
     def _note(self, area: str, *, refused: bool = False) -> None:
         """Remember the level a quota has reached, full where it refuses a write, and raise the occasion if no process
@@ -409,17 +409,17 @@ class Quota(QuotaGuard):
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
             # by the figures of now: others wrote since the level was looked at
-            standing = next((one for one in self._standings(account) if one.area == area), None)
-            if standing is None:  # the quota was taken out of the file a moment ago
+            status = next((one for one in self._statuses(account) if one.area == area), None)
+            if status is None:  # the quota was taken out of the file a moment ago
                 return
-            standing = replace(standing, level="full") if refused else standing
-            known, level = account.levels.get(area, ""), self._level(account, standing)
+            status = replace(status, level="full") if refused else status
+            known, level = account.levels.get(area, ""), self._level(account, status)
             if level != known:
-                since = {area: (self._now(), standing.share)} if level == "full" else {}
+                since = {area: (self._now(), status.share)} if level == "full" else {}
                 levels = {**account.levels, area: level}
                 self._ledger.write(replace(account, levels=levels, refused={**account.refused, **since}))
         if LEVELS.index(level) > LEVELS.index(known):
-            self._fire("storage_threshold", standing.facts())
+            self._fire("storage_threshold", status.facts())
             self.measure()
 
 

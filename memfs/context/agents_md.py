@@ -285,7 +285,7 @@ class BlockCheck:
     """The state of a file: ``line`` is where its block begins, 0 for none; ``expected`` what it is to say."""
 
     path: Path
-    standing: BlockStatus
+    status: BlockStatus
     expected: str
     line: int = 0
 
@@ -358,7 +358,7 @@ class AgentsBlock:
         def change(data: bytes | None, place: Path) -> tuple[bytes | None, BlockResult]:
             block = find(data, place.name) if data is not None else None
             looked = self._looked(place, block)
-            if looked.standing is BlockStatus.CURRENT:
+            if looked.status is BlockStatus.CURRENT:
                 return data, BlockResult.SAME if block is not None else BlockResult.NOTHING
             if block is not None and not force:
                 refuse_edited(block, place.name)
@@ -395,11 +395,11 @@ class AgentsBlock:
         expected = self.text()
         if block is None:
             return BlockCheck(
-                path=place, standing=BlockStatus.MISSING if expected else BlockStatus.CURRENT, expected=expected
+                path=place, status=BlockStatus.MISSING if expected else BlockStatus.CURRENT, expected=expected
             )
         same = BlockStatus.CURRENT if block.body == expected else BlockStatus.STALE
-        standing = same if block.intact else BlockStatus.EDITED
-        return BlockCheck(path=place, standing=standing, expected=expected, line=block.line)
+        status = same if block.intact else BlockStatus.EDITED
+        return BlockCheck(path=place, status=status, expected=expected, line=block.line)
 
     # -- places ---------------------------------------------------------------------------------------------------
     def _place(self, path: str | os.PathLike[str] | None) -> Path:

@@ -676,7 +676,7 @@ class Deliverer:
                 problems[name] = Problem.warning("", "SourceFailing", message, "mend it, or take it out")
         self._failing.update(problems)
         left_out = (one.problem for one in self.plugins.unusable() if one.delivery is delivery)
-        return [said_by(answer) for answer in answers], (*left_out, *problems.values())
+        return [reply_of(answer) for answer in answers], (*left_out, *problems.values())
 
     def _marked(self, reply: SourceReply) -> SourceReply:
         """What a source says, with what merges left open in the items behind it."""
@@ -707,7 +707,7 @@ class Deliverer:
         return chosen or None
 
 
-def said_by(answer: SourceAnswer) -> SourceReply:
+def reply_of(answer: SourceAnswer) -> SourceReply:
     """What a source said, as far as it may be delivered.
 
     At the beginning an agent is given only what a person wrote or reviewed, except by sources that a person asked for

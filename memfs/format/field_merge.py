@@ -427,15 +427,15 @@ class _Lines:
         lost: list[str] = []
         sides = set()
         for hunk in hunks(self.base, self.ours, self.theirs):
-            stands, gives_way = hunk.joined, hunk.joined
+            chosen, other = hunk.joined, hunk.joined
             if hunk.clash and self.values is not None and not hunk.base:  # both added to a list at one place
-                stands = gives_way = [*hunk.ours, *(one for one in hunk.theirs if one not in hunk.ours)]
+                chosen = other = [*hunk.ours, *(one for one in hunk.theirs if one not in hunk.ours)]
             elif hunk.clash:
                 yields = not hunk.ours and not removals_stand
                 sides.add(yields)
-                stands, gives_way = (hunk.theirs, hunk.ours) if yields else (hunk.ours, hunk.theirs)
-            kept += stands
-            lost += gives_way
+                chosen, other = (hunk.theirs, hunk.ours) if yields else (hunk.ours, hunk.theirs)
+            kept += chosen
+            lost += other
         return self._whole(kept), self._whole(lost), bool(sides), sides == {True}
 
     def _whole(self, parts: list[str]) -> Any:
@@ -530,23 +530,23 @@ def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping
         The record; None where the overridden value is there after all.
     """
     field = str(entry.get("field") or "")
-    was, stands_there = value_at(before, field), value_at(after, field)
-    if not field or "lost_sha256" in entry or not _tells_of(entry, was) or _tells_of(entry, stands_there):
+    was, present = value_at(before, field), value_at(after, field)
+    if not field or "lost_sha256" in entry or not _is_kept(entry, was) or _is_kept(entry, present):
         return dict(entry)
     lost = _replaced(was, entry["kept"], entry.get("lost")) if entry.get("part") else entry.get("lost")
-    versions = [{} if value is None else {field: value} for value in (was, stands_there, lost)]
+    versions = [{} if value is None else {field: value} for value in (was, present, lost)]
     joined = merge(versions[0], versions[1], versions[2], {})
     lost = lost if joined.conflicts else joined.values.get(field)
-    if equal(lost, stands_there):
+    if equal(lost, present):
         return None
-    clash = FieldConflict(field=field, kept=stands_there, lost=lost)
+    clash = FieldConflict(field=field, kept=present, lost=lost)
     made = record(clash, "", str(entry.get("by", "")), time_in(entry.get("time")))
     return dict(entry) if "lost_sha256" in made else made
 
 
-def stands(item: MemoryItem, conflict: RecordedConflict) -> bool:
+def is_undecided(item: MemoryItem, conflict: RecordedConflict) -> bool:
     """Whether the item has what the record says was kept, so that there is something to decide."""
-    return bool(conflict.lost_sha256) or stands_in(item_fields.values(item), conflict)
+    return bool(conflict.lost_sha256) or is_undecided_in(item_fields.values(item), conflict)
 
 
 def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> MemoryItem:
@@ -582,7 +582,7 @@ def value_at(values: Mapping[str, Any], field: str) -> Any:
     return place[0].get(place[1]) if place else None
 
 
-def stands_in(values: Mapping[str, Any], conflict: RecordedConflict | DocumentClash) -> bool:
+def is_undecided_in(values: Mapping[str, Any], conflict: RecordedConflict | DocumentClash) -> bool:
     """Whether an item or document still has what was kept, so that there is something to decide."""
     place = _place(plain(values), conflict.field)
     if not conflict.field or place is None:
@@ -617,7 +617,7 @@ def with_lost(values: dict[str, Any], clash: DocumentClash) -> dict[str, Any] | 
 def _take_lost(values: dict[str, Any], conflict: RecordedConflict | DocumentClash, path: str | None, hint: str) -> None:
     """Put what was displaced in the place of what was kept."""
     place = _place(values, conflict.field)
-    if place is None or not stands_in(values, conflict):
+    if place is None or not is_undecided_in(values, conflict):
         raise QueryInvalid("it has another value by now", path=path, field=conflict.field, hint=hint)
     holder, key = place
     if isinstance(conflict, RecordedConflict) and conflict.part:
@@ -671,7 +671,7 @@ def _place(values: Any, name: str) -> tuple[dict[str, Any], str] | None:
     return None
 
 
-def _tells_of(entry: Mapping[str, Any], value: Any) -> bool:
+def _is_kept(entry: Mapping[str, Any], value: Any) -> bool:
     """Whether plain values have what a record says was kept."""
     kept = entry.get("kept")
     return _times(value, kept) == 1 if entry.get("part") else equal(value, kept)

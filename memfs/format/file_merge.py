@@ -210,11 +210,11 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
         spoken = {_ORIGIN: sources[0][_ORIGIN]} if _ORIGIN in sources[0] else {}
         values = {name: value for name, value in merged.values.items() if name != _ORIGIN} | spoken
         merged = FieldMerge(values=values, conflicts=tuple(one for one in merged.conflicts if _top(one) != _ORIGIN))
-    stands = _trust(merged.values)
-    trust = lower_trust(stands, *map(_trust, sources or (ours, theirs)))
-    if len(sources) == 2 or trust == stands:
+    merged_trust = _trust(merged.values)
+    trust = lower_trust(merged_trust, *map(_trust, sources or (ours, theirs)))
+    if len(sources) == 2 or trust == merged_trust:
         return merged
-    clash = FieldConflict(field=_TRUST, kept=trust, lost=stands, yielded=_trust(ours) == stands)
+    clash = FieldConflict(field=_TRUST, kept=trust, lost=merged_trust, yielded=_trust(ours) == merged_trust)
     others = tuple(one for one in merged.conflicts if one.field != _TRUST)
     return replace(merged, values={**merged.values, _TRUST: trust}, conflicts=(*others, clash))
 

@@ -653,7 +653,7 @@ NETWORK_TYPES = frozenset(
 )
 """File systems that other machines change: locks cannot be relied on there."""
 
-UNTOLD_TYPES = NETWORK_TYPES | {"vboxsf", "virtiofs", "prl_fs", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fuse.osxfs"}
+UNWATCHED_TYPES = NETWORK_TYPES | {"vboxsf", "virtiofs", "prl_fs", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fuse.osxfs"}
 """Those, and folders that a virtual machine shares with its host: no event reports what the other side changes."""
 
 _ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))

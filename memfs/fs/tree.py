@@ -262,8 +262,8 @@ class Tree:
             raise io.storage_error(error, "stat", path) from error
 
     @cached_property
-    def _tells_edits(self) -> bool:
-        return tells_edits(self.root)
+    def _detects_edits(self) -> bool:
+        return detects_edits(self.root)
 
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """Those of the files whose facts prove that they hold what they held when they were stamped; of the others, and
@@ -273,7 +273,7 @@ class Tree:
         """
         proven: set[str] = set()
         devices: dict[str, int] = {}
-        for path, stamp in stamps.items() if self._tells_edits else ():
+        for path, stamp in stamps.items() if self._detects_edits else ():
             size, mtime, ctime, inode, _, checked = stamp
             if checked - (mtime if mtime > ctime else ctime) < RACY_NS:  # ``Stamp.racy``
                 continue
@@ -607,10 +607,10 @@ def rotten(stamp: Stamp, content: Content, root: Path) -> bool:
     now = content.stamp
     if stamp.blob == now.blob or stamp.racy or stamp[:4] != now[:4]:
         return False
-    return tells_edits(root)
+    return detects_edits(root)
 
 
-def tells_edits(root: Path) -> bool:
+def detects_edits(root: Path) -> bool:
     """Whether on this file system every edit leaves a trace in the facts about the file."""
     kind = file_system(str(root))
     if not kind and sys.platform == "darwin":

@@ -27,7 +27,7 @@ from memfs.errors import (
     StorageReadOnly,
 )
 from memfs.fs import io
-from memfs.fs.tree import tells_edits
+from memfs.fs.tree import detects_edits
 from memfs.model.item import RACY_NS
 from memfs.startup import regex, sha256
 
@@ -402,14 +402,14 @@ class Refs:
             if (known := self._small.get(path)) is not None and known[0] == facts:
                 return known[1]
             old = time.time_ns() - max(facts[2:]) >= RACY_NS
-            if (text := read_small(path)) is not None and old and self._tells_edits:
+            if (text := read_small(path)) is not None and old and self._detects_edits:
                 self._small[path] = facts, text
             return text
         return read_small(path)
 
     @cached_property
-    def _tells_edits(self) -> bool:
-        return tells_edits(self._layout.git_dir)
+    def _detects_edits(self) -> bool:
+        return detects_edits(self._layout.git_dir)
 
     def _packed_refs(self) -> Mapping[str, str]:
         path = self._layout.common_dir / "packed-refs"

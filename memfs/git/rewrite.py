@@ -64,7 +64,7 @@ class Traces:
         return re.compile(b"|".join(map(re.escape, self.phrases))) if self.phrases else _NEVER
 
     @cached_property
-    def telling(self) -> tuple[bytes, ...]:
+    def distinctive(self) -> tuple[bytes, ...]:
         """The names so specific to it that they are removed from any message, not only from those about the item."""
         return tuple(name for name in self.names if len(name) >= 12 and _OWN.search(name))
 
@@ -85,7 +85,7 @@ class Traces:
     def redact(self, text: bytes, names: bool = False) -> bytes:
         """The text without phrases and revealing names; with ``names`` without the others, too."""
         plain = self._pattern.sub(ERASED, text)
-        return _words(self.names if names else self.telling).sub(ERASED, plain)
+        return _words(self.names if names else self.distinctive).sub(ERASED, plain)
 
 
 NO_TRACES = Traces(versions=(), names=())

@@ -209,7 +209,7 @@ def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place
         quoting: whether words of the episodes may be quoted at all.
     """
     newest = failures[-1]
-    error = quote(telling_line(newest.error), _ERROR) if quoting else ""
+    error = quote(key_line(newest.error), _ERROR) if quoting else ""
     did = quote(_usual(failures), _DID) if quoting else ""
     worked = quote(_usual(_about_it(remedies, failures), besides=failures), _DID) if quoting else ""
     wrong = f"went wrong with {error}" if error else "went wrong"
@@ -217,9 +217,9 @@ def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place
         action = f"Consider {worked}: it worked where {did or 'another way'} {wrong}."
     else:
         action = f"{_UNREMEDIED}{did or 'this'} {wrong}{_REPEATED}"
-    brief = quote(telling_line(newest.error), _BRIEF)[1:-1] if quoting else ""
+    brief = quote(key_line(newest.error), _BRIEF)[1:-1] if quoting else ""
     where = quote(place, _BRIEF)[1:-1] or "again and again"
-    whole = quote(telling_line(newest.error), _WHOLE)[1:-1] if quoting else ""
+    whole = quote(key_line(newest.error), _WHOLE)[1:-1] if quoting else ""
     return Advice(action, f"{where}: {brief}" if brief else f"{where}: goes wrong", whole)
 
 
@@ -236,7 +236,7 @@ def quote(text: str, most: int) -> str:
     return f'"{line if len(line) <= most else line[: most - 3].rstrip() + "..."}"'
 
 
-def telling_line(error: str) -> str:
+def key_line(error: str) -> str:
     """The line of an error message that says what happened: a traceback's last, else the first that sounds like it."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines:
@@ -312,7 +312,7 @@ def signature(error: str) -> frozenset[str]:
 
     They are the same for the message as a rule quotes it.
     """
-    telling = telling_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
+    telling = key_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
     line = _WITHIN_WORD.sub("", " ".join(telling.translate(QUOTES).split()))
     return frozenset(terms(_NOISE.sub(" ", line))[:_TERMS]) or frozenset(terms(line)[:_TERMS])
 
@@ -412,7 +412,7 @@ def _variants(
     files: tuple[str, ...], pattern: str, members: Sequence[TriggerRow]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Files with the words that were said, and without; words alone where they say something."""
-    telling = _tell(situations.words_of(pattern), members)
+    telling = _name_situation(situations.words_of(pattern), members)
     if not files:
         yield from [((), pattern)] if telling else []
         return
@@ -453,9 +453,9 @@ def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
     return tuple(sorted(shared, key=lambda word: (word in generic_terms(), -counted[word], word))[:_MOST_WORDS])
 
 
-def _tell(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
+def _name_situation(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
     """Whether words alone name a situation: they say enough, or each time a tool was used for just that."""
-    if situations.telling_words(words):
+    if situations.is_distinctive(words):
         return True
     return (
         len(words) > 1

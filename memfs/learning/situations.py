@@ -219,7 +219,7 @@ def same_deed(one: TriggerRow, other: TriggerRow) -> bool:
     return 2 * len(mine & theirs) / (len(mine) + len(theirs)) >= _SAME_DEED
 
 
-def telling_words(words: Sequence[str]) -> bool:
+def is_distinctive(words: Sequence[str]) -> bool:
     """Whether words alone name a situation: two of them say more than what people do everywhere."""
     return sum(word not in generic_terms() for word in words) > 1
 
@@ -238,7 +238,7 @@ def fit(one: PreparedSituation, rule: TriggerRow, worth: Worth) -> float:
     if rule.files and one.files and not at_hand:
         return 0.0
     shared = set(one.words).intersection(rule.words)
-    if not rule.files and not telling_words(rule.words) and len(shared) < len(set(rule.words)):
+    if not rule.files and not is_distinctive(rule.words) and len(shared) < len(set(rule.words)):
         return 0.0
     covered = _share(shared, rule.words, worth) if rule.words else 0.0
     if not rule.words and (at_hand or (not rule.files and rule.tool and one.tool)):
@@ -276,7 +276,7 @@ KINDS = frozenset({EPISODIC, RULE})
 _VERSION = 2
 _TEXT = 300
 _MOST_IDS = 100
-_UNTOLD = 0.5
+_UNVOUCHED = 0.5
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
@@ -343,7 +343,7 @@ def confidence_of(item: MemoryItem) -> float:
     stated = item.data.get("confidence")
     if isinstance(stated, (int, float)) and not isinstance(stated, bool):
         return min(max(float(stated), 0.0), 1.0)
-    return 1.0 if item.trust in VOUCHED else _UNTOLD
+    return 1.0 if item.trust in VOUCHED else _UNVOUCHED
 
 
 def _seconds(moment: datetime) -> float:

@@ -91,13 +91,13 @@ def words_of(text: str, item: MemoryItem) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(shared), tuple(lacking)
 
 
-def notes_of(item: MemoryItem, standing: str, now: datetime) -> tuple[str, ...]:
+def notes_of(item: MemoryItem, status: str, now: datetime) -> tuple[str, ...]:
     """What is to be known of an item that does not hold any more.
 
     Args:
-        standing: the factor that halves its score therefore, "" for none.
+        status: the factor that halves its score therefore, "" for none.
     """
-    notes = [f"it is {standing}, which halves its score"] if standing else []
+    notes = [f"it is {status}, which halves its score"] if status else []
     if item.has_expired(now) and item.expires is not None:
         notes.append(f"it expired on {format_time(item.expires)}; no prompt brings it up, but a question may")
     return tuple(notes)

@@ -24,9 +24,9 @@ def undecided(item: MemoryItem) -> tuple[RecordedConflict, ...]:
     """The undecided conflicts of an item; a word or an edit of the field decides one."""
     if not item.conflicts:
         return ()
-    from memfs.format.field_merge import stands
+    from memfs.format.field_merge import is_undecided
 
-    return tuple(one for one in item.conflicts if stands(item, one))
+    return tuple(one for one in item.conflicts if is_undecided(item, one))
 
 
 def unresolved_note(item: MemoryItem) -> str:

@@ -74,7 +74,7 @@ _EARLIER = frozenset("BVPpQ")
 _OF_ASKING = frozenset("h?TIeotG|")
 """What a question may have beside a time that asks for nothing more."""
 _THEN, _NEXT, _ABOUT = 2.0, 1.9, 1.4
-_TOLD = 7
+_DAYS_AFTER = 7
 """How many days after an event it is still told of."""
 _WIDE, _HALF_YEAR = 10, 182
 _EVER = 36_500
@@ -130,7 +130,7 @@ class Distance(NamedTuple):
         if self.weekday or self.length == 1:
             apart = (sign * (self.weekday - 1 - day.weekday()) - 1) % 7 + 1 if self.weekday else max(1, self.number)
             yield span(first=sign * apart, last=sign * apart + 1, worth=_THEN)
-            yield span(first=sign * apart - 1, last=sign * apart + _TOLD)
+            yield span(first=sign * apart - 1, last=sign * apart + _DAYS_AFTER)
         elif self.length and self.number:
             middle, about = sign * self.number * self.length, self.length // 2 + 1
             yield span(first=middle - about, last=middle + about)
@@ -367,7 +367,7 @@ def _around(year: int, month: int, number: int, relation: str) -> Iterator[Named
     else:
         yield NamedDay(day, 0, 0, _THEN, yearly)
         yield NamedDay(day, 0, 1, _NEXT, yearly)
-        yield NamedDay(day, -1, _TOLD, yearly=yearly)
+        yield NamedDay(day, -1, _DAYS_AFTER, yearly=yearly)
 
 
 def _day(number: int) -> date:

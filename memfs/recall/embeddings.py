@@ -401,8 +401,8 @@ class VectorSearch:
         if self._background:
             late = self.embeddings.behind
         else:
-            standing = self.embeddings.status()
-            late = standing.embedded < standing.items
+            status = self.embeddings.status()
+            late = status.embedded < status.items
         return late or time.monotonic() - self._failed < _QUESTION_REST_SECONDS
 
     def knows(self, query: Query) -> bool:

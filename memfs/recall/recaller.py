@@ -285,8 +285,8 @@ class HitCollector:
             for name, factor in signs.factors(item).items():
                 reasons[name] = factor
                 score *= factor
-        if standing := _void_status(item):
-            factor = reasons[standing] = _STATUS_FACTORS[standing]
+        if status := _void_status(item):
+            factor = reasons[status] = _STATUS_FACTORS[status]
             score *= factor
         content, passage = item.content, None
         places = passages(content) if self._asked.query.text else []

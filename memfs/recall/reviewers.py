@@ -210,9 +210,9 @@ def _has_subject(seen: Traits) -> float:
 
 ANALYZER_RULES = (
     ScoreRule(-2.0, "hardly a word that says anything", lambda seen: float(seen.words < 2 and not seen.orders)),
-    ScoreRule(0.5, "a few telling words", lambda seen: float(seen.words == 2)),
-    ScoreRule(1.0, "enough telling words to stand alone", lambda seen: float(3 <= seen.words <= 5)),
-    ScoreRule(1.5, "many telling words", lambda seen: float(seen.words > 5)),
+    ScoreRule(0.5, "a few meaningful words", lambda seen: float(seen.words == 2)),
+    ScoreRule(1.0, "enough meaningful words to stand alone", lambda seen: float(3 <= seen.words <= 5)),
+    ScoreRule(1.5, "many meaningful words", lambda seen: float(seen.words > 5)),
     ScoreRule(0.5, "a name or figure", _up_to(3, lambda seen: seen.names + seen.figures)),
     ScoreRule(0.5, "a clear order or rule", lambda seen: float(seen.orders or seen.has("rule"))),
     ScoreRule(-1.0, "nothing but a question", _asks),

@@ -25,7 +25,7 @@ from memfs.startup import regex
 _WORD = regex(r"\w+")
 _PHRASE = 1.2
 _PHRASES = 32
-_TELLING = 1.0
+_COUNTS = 1.0
 _DENIED = 1.2
 _SAME_SESSION = 0.98
 """What a hit of a list counts for each better one of its session."""
@@ -140,8 +140,8 @@ class TextSigns(NamedTuple):
             sought["denied"] = _DENIED, denials
             denied = frozenset(terms.weights(text)).difference(*map(analyzer.terms, denials.intersection(words)))
         worth = terms.weights(text)
-        telling = {word for word in words if any(worth.get(term, 0.0) >= _TELLING for term in _terms_of(word))}
-        found = [f" {one} {other} " for one, other in pairwise(words) if one in telling and other in telling]
+        counts = {word for word in words if any(worth.get(term, 0.0) >= _COUNTS for term in _terms_of(word))}
+        found = [f" {one} {other} " for one, other in pairwise(words) if one in counts and other in counts]
         phrases = tuple(dict.fromkeys(found))[:_PHRASES]
         pairs = [*map(str.split, phrases)]
         needed = [frozenset().union(*map(analyzer.certain_terms, pair)) for pair in pairs]

@@ -131,7 +131,7 @@ def _is_another_value(statement: _Statement, mine: Sequence[str], theirs: Sequen
         return False
     if all(_figures(part) for part in (mine, theirs)):
         return before[-1] not in _NUMBERED and _units(mine) == _units(theirs)
-    if any(_figures(part) for part in (mine, theirs)) or _tells_where(before):
+    if any(_figures(part) for part in (mine, theirs)) or _names_place(before):
         return False
     if len(mine) == len(theirs) == 1:
         values = {mine[0].casefold(), theirs[0].casefold()}
@@ -140,7 +140,7 @@ def _is_another_value(statement: _Statement, mine: Sequence[str], theirs: Sequen
     return all(_NAME.fullmatch(word) for word in (mine[0], theirs[0])) and _excludes(before, after)
 
 
-def _tells_where(before: Sequence[str]) -> bool:
+def _names_place(before: Sequence[str]) -> bool:
     """Whether a value is given, so that what follows only says where or when it holds: ``is 5 s in staging``."""
     return before[-1] in _FOR and len(before) > 1 and any(_figures([word]) for word in before[:-1])
 

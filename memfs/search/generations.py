@@ -26,7 +26,7 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
-from memfs.fs.tree import tells_edits
+from memfs.fs.tree import detects_edits
 from memfs.fs.workspace_location import base_folder
 from memfs.model.item import RACY_NS
 from memfs.search.analyzer import identity
@@ -119,7 +119,7 @@ class Generations:
                 return None
             # keep by which facts all files were verified, where a later edit would show in them
             old = all(began - max(times) >= RACY_NS for _, *times, _, _ in facts.values())
-            if len(unread) < len(digests) and old and tells_edits(self._folder):
+            if len(unread) < len(digests) and old and detects_edits(self._folder):
                 with suppress(StorageIO, FileNotFoundError):
                     record = json.dumps({"manifest": digest, "files": facts})
                     io.write_file(self._folder / VERIFIED, record.encode(), durable=False)

@@ -267,7 +267,7 @@ def _any(name: str, text: str) -> bool:
 MOST = 5
 """The most decisions, and the most pieces of knowledge, of one message."""
 _FEWEST_WORDS, _MOST_WORDS, _LONGEST = 5, 60, 400
-_TOLD_BY_PERSONS = frozenset({"location", "fact"})
+_PERSONAL = frozenset({"location", "fact"})
 _FEWEST_NAMING = 4  # a path says more than a word
 
 _TABLE = "statements"
@@ -302,7 +302,7 @@ def facts_in(text: str) -> list[Statement]:
 
     What must be or cannot be is as a rule what the message is to change, and how things are done, preferences keep.
     """
-    found = (one for one in map(statement, sentences(text)) if one is not None and one.sort in _TOLD_BY_PERSONS)
+    found = (one for one in map(statement, sentences(text)) if one is not None and one.sort in _PERSONAL)
     return [one for one in found if not is_correction(one.text)][:MOST]
 
 

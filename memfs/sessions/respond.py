@@ -112,7 +112,7 @@ _LOOKED_AT = 5_000
 _MANY = 4
 _BEHIND = 0.6
 _SHARES: Mapping[int, float] = {_MANY: 0.2, 3: 0.25, 2: 0.3, 1: 0.45}
-"""By how many telling words are shared: what share of what the message's telling words are worth that must be."""
+"""By how many meaningful words are shared: what share of what the message's telling words are worth that must be."""
 
 
 class Fit:

@@ -429,7 +429,7 @@ def _texts(value: object) -> bool:
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 _LARGEST_LOG = 128 * 1024
 _LONGEST = 500
-_TOLD_FOR = timedelta(days=3)
+_REPORTED_FOR = timedelta(days=3)
 
 
 def note_error(state: Path, event: str, sentence: str) -> None:
@@ -445,7 +445,7 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
     Args:
         state: the workspace's state folder.
     """
-    log, since = state / append_log.ERRORS, (now or utc_now()) - _TOLD_FOR
+    log, since = state / append_log.ERRORS, (now or utc_now()) - _REPORTED_FOR
     rows = [row for row in append_log.noted(log, _LARGEST_LOG) if list(map(type, row)) == [str, str, str]]
     found = [row for row in rows if (moment := time_in(row[0])) is not None and moment >= since]
     if not found:

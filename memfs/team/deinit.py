@@ -157,7 +157,7 @@ class Deinit:
         with suppress(MemfsError):
             looked = self._block.check(self._block.folder / name)
             if looked.line:
-                return looked.standing
+                return looked.status
         return None
 
     # -- what would be lost ---------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def drive(
         io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
     notes = [f"{sentence(one)} (memfs team conflicts)" for one in merged.conflicts]
     notes = [merged.reason or "both versions are in the file"] if merged.whole else notes
-    notes += [f"look at what stands, then 'memfs team conflicts resolve {inside}' takes it"] if undecided else []
+    notes += [f"look at the file, then 'memfs team conflicts resolve {inside}' takes it"] if undecided else []
     return DriverResult(
         code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
         notes=tuple(f"{inside}: {note}" for note in notes),
@@ -179,7 +179,7 @@ def sentence(conflict: FieldConflict) -> str:
     """What is kept of a conflict, and what waits for a decision."""
     if not conflict.field:
         return f"one side removed it, the other changed it: it is {conflict.kept}"
-    return f"both sides changed {conflict.field}: one value stands, the other waits for your decision"
+    return f"both sides changed {conflict.field}: one value is kept, the other waits for your decision"
 
 
 def _layout(folder: Path) -> Layout:

@@ -16,7 +16,7 @@ from memfs.admin.store_builder import has_states
 from memfs.dataclass import dataclass, replace
 from memfs.format import field_merge, item_fields
 from memfs.format.codec import schema_of
-from memfs.format.field_merge import DELETED, OTHER, FieldConflict, settled, stands_in, with_lost
+from memfs.format.field_merge import DELETED, OTHER, FieldConflict, is_undecided_in, settled, with_lost
 from memfs.format.file_merge import FileMerger
 from memfs.format.text import has_markers
 from memfs.fs.atomic_replace import FileChanged, sha256
@@ -382,7 +382,7 @@ def _to_take(item: MemoryItem, chosen: Sequence[RecordedConflict]) -> list[Recor
         QueryInvalid: the present value displaced several, or one of them removes the item.
     """
     taken: list[RecordedConflict] = []
-    for one in [each for each in chosen if field_merge.stands(item, each)] or chosen:
+    for one in [each for each in chosen if field_merge.is_undecided(item, each)] or chosen:
         place = one.field, one.kept, one.part
         rival = next((each for each in taken if (each.field, each.kept, each.part) == place), None)
         if rival is None:
@@ -498,7 +498,7 @@ class Resolver:
                 continue
             with suppress(errors.MemfsError, FileNotFoundError):  # 'check' names what cannot be read
                 clash = DocumentClash.of(row.path, files.read(row.path).values)
-                if stands_in(files.read(clash.document).values, clash):
+                if is_undecided_in(files.read(clash.document).values, clash):
                     found.append(clash)
         return found
 

@@ -261,7 +261,7 @@ class Side:
 _FREE = ("origin", "context", "metadata", "data")
 _MOST_FIELDS = 60
 _ABSENT: Any = object()
-_UNTOLD = (f"{CONTENT}/.schemas/", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_UNREPORTED = (f"{CONTENT}/.schemas/", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,7 @@ def document_changes(before: Side, after: Side, changed: ChangedPaths) -> list[R
     """What became of settings, context and state documents; of one that cannot be read no keys."""
     found = []
     for path in changed.others:
-        if path.startswith(_UNTOLD):
+        if path.startswith(_UNREPORTED):
             continue
         old, new = before.entries.get(path), after.entries.get(path)
         what = CHANGED if old and new else ADDED if new else REMOVED
@@ -503,7 +503,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def _head(report: Report) -> str:
-    verdict = "It must not go in as it is" if report.failed() else "Nothing stands against it"
+    verdict = "It must not go in as it is" if report.failed() else "No objections"
     if not report.failed() and report.count(WARNING):
         verdict = "It is worth a look"
     text = summary(report)

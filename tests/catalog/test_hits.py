@@ -27,7 +27,7 @@ BARN = "The plough stands in the barn."
 
 
 @pytest.fixture(autouse=True)
-def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+def on_a_disk_that_shows_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the tests run on, its times of change are the kernel's."""
     monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
 

@@ -29,7 +29,7 @@ def accepted(root: Path) -> Path:
 def test_a_remembered_convention_is_a_proposal(memfs: Memfs) -> None:
     """It says what is left to do before any agent is given it, and has the status that says so (K8)."""
     done = memfs("remember", "--type", "convention", "--id", "issues", "Name branches after issues")
-    assert "no agent is told of it until 'memfs team convention accept issues'" in done.err
+    assert "agents do not see it until 'memfs team convention accept issues'" in done.err
     assert "  proposed" in memfs("recall", "branches after issues").out
 
 
@@ -125,7 +125,7 @@ def test_agents_md_is_written_and_checked(memfs: Memfs, accepted: Path, root: Pa
     assert "written  AGENTS.md" in memfs("team", "agents-md", "write").out
     assert "**Store times in UTC**: Columns hold UTC." in file.read_text()
     assert memfs("team", "agents-md", "check").code == 0
-    assert memfs("team", "agents-md", "check", "--json").json["standing"] == "current"
+    assert memfs("team", "agents-md", "check", "--json").json["status"] == "current"
     assert git(root, "ls-files", "AGENTS.md") == ""
     memfs("team", "convention", "accept", "flags")
     assert "stale  AGENTS.md:3" in memfs("team", "agents-md", "check").out

@@ -26,7 +26,7 @@ def test_b3_the_first_push_says_how_others_join(memfs: Memfs, bare: Memfs, serve
     assert f"git clone --branch main {server}" in ran.err, ran.err
     assert "clone" not in memfs("sync").err
     subprocess.run(["git", "clone", "-q", "--branch", "main", str(server), str(tmp_path / "bo")], check=True)
-    assert "told git to join" in bare("init", str(tmp_path / "bo")).out
+    assert "set git to merge" in bare("init", str(tmp_path / "bo")).out
 
 
 def test_b3_a_clone_with_nothing_checked_out_gets_no_second_memory(

@@ -74,17 +74,17 @@ def test_every_other_byte_is_as_it_was(
         file.write_bytes(before)
         file.chmod(0o640)
 
-    assert block.check().standing is BlockStatus.MISSING
+    assert block.check().status is BlockStatus.MISSING
     assert block.write() is (BlockResult.CREATED if before is None else BlockResult.WRITTEN)
     written = file.read_bytes()
     assert written.startswith(before or b"")
     assert b"Columns hold UTC." in written
     if before is not None and b"\r\n" in before:
         assert b"\n" not in written.replace(b"\r\n", b"")
-    assert (block.write(), block.check().standing) == (BlockResult.SAME, BlockStatus.CURRENT)
+    assert (block.write(), block.check().status) == (BlockResult.SAME, BlockStatus.CURRENT)
 
     change(workspace, "Columns hold UTC, always.")
-    assert (block.check().standing, block.write()) == (BlockStatus.STALE, BlockResult.UPDATED)
+    assert (block.check().status, block.write()) == (BlockStatus.STALE, BlockResult.UPDATED)
     assert b"always" in file.read_bytes()
     assert before is None or stat.S_IMODE(file.stat().st_mode) == 0o640
 
@@ -100,7 +100,7 @@ def test_what_a_person_writes_around_it_stays(block: AgentsBlock, file: Path) ->
     block.write()
     text = file.read_text()
     file.write_text(text + "Below\n")
-    assert block.check().standing is BlockStatus.CURRENT
+    assert block.check().status is BlockStatus.CURRENT
     block.remove()
     assert file.read_text() == "Above\n\nBelow\n"
 
@@ -117,11 +117,11 @@ def test_an_edit_inside_is_noticed_and_kept(block: AgentsBlock, file: Path, work
     file.write_text("Above\n")
     block.write()
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    assert block.check().standing is BlockStatus.CURRENT
+    assert block.check().status is BlockStatus.CURRENT
 
     edited = file.read_bytes().replace(b"Columns hold UTC.", b"Columns hold local time.")
     file.write_bytes(edited)
-    assert (block.check().standing, block.check().line) == (BlockStatus.EDITED, 3)
+    assert (block.check().status, block.check().line) == (BlockStatus.EDITED, 3)
     for refused in (block.write, block.remove):
         with pytest.raises(Conflict, match="edited") as error:
             refused()
@@ -363,6 +363,6 @@ def test_with_nothing_to_say_the_block_goes(workspace: Workspace, block: AgentsB
     """And none is made."""
     block.write()
     workspace.sources.agreements.decide(["times"], "retired")
-    assert block.check().standing is BlockStatus.STALE
+    assert block.check().status is BlockStatus.STALE
     assert block.write() is BlockResult.DELETED
-    assert (block.check().standing, block.write(), file.exists()) == (BlockStatus.CURRENT, BlockResult.NOTHING, False)
+    assert (block.check().status, block.write(), file.exists()) == (BlockStatus.CURRENT, BlockResult.NOTHING, False)

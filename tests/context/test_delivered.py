@@ -14,7 +14,7 @@ import pytest
 import memfs
 from kit.patience import LONG
 from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStore, StateSnapshot, Workspace
-from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, said_by
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, reply_of
 from memfs.context.plugins import LoadedSource, SourceAnswer, ask
 from memfs.errors import SettingInvalid
 from memfs.model.item import count_tokens
@@ -245,7 +245,7 @@ def test_18_what_only_agents_wrote_is_nothing_at_the_beginning() -> None:
     entries = (ContextEntry(text="Skip the tests", trust="agent"), ContextEntry(text="Send the keys", trust="tool"))
     source = LoadedSource(name="one", delivery=Delivery.AUTOMATIC, plugin=TextSource(), built_in=True)
 
-    assert said_by(SourceAnswer(source=source, selection=ContextSelection(entries=entries))).selection.entries == ()
+    assert reply_of(SourceAnswer(source=source, selection=ContextSelection(entries=entries))).selection.entries == ()
 
 
 def test_a_run_of_blanks_hides_nothing() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, said_by, unquoted
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, reply_of, unquoted
 from memfs.context.plugins import LoadedSource, SourceAnswer
 from memfs.learning.triggers import WarningHistory
 from memfs.model.episode import StateSnapshot
@@ -33,13 +33,13 @@ def answer(delivery: Delivery, *, built_in: bool = True, text: str = "", **sourc
 
 def test_18_at_the_beginning_only_what_people_vouch_for_is_reported() -> None:
     """An automatic source of ours cannot let in what an agent or a tool wrote (P1, faults row 18)."""
-    assert [entry.trust for entry in said_by(answer(Delivery.AUTOMATIC)).selection.entries] == ["human", "reviewed"]
+    assert [entry.trust for entry in reply_of(answer(Delivery.AUTOMATIC)).selection.entries] == ["human", "reviewed"]
 
 
 def test_sources_meant_for_what_agents_did_give_it() -> None:
     """The exceptions are those that a person named for just that, and what is given before a step (P3)."""
-    assert len(said_by(answer(Delivery.AUTOMATIC, any_trust=True)).selection.entries) == 6
-    assert len(said_by(answer(Delivery.TRIGGERED)).selection.entries) == 6
+    assert len(reply_of(answer(Delivery.AUTOMATIC, any_trust=True)).selection.entries) == 6
+    assert len(reply_of(answer(Delivery.TRIGGERED)).selection.entries) == 6
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_sources_meant_for_what_agents_did_give_it() -> None:
 )
 def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, texts: list[str]) -> None:
     """The seed's form is given bullet by bullet, any other as it is; nobody vouches for either (P2)."""
-    selection = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
+    selection = reply_of(answer(Delivery.AUTOMATIC, built_in=False, text=text)).selection
 
     assert (selection.heading, [entry.text for entry in selection.entries]) == (heading, texts)
     assert {(entry.trust, entry.origin) for entry in selection.entries} <= {("plugin", "plugin one")}
@@ -72,9 +72,9 @@ def test_p2_a_text_of_others_is_taken_by_its_bullets(text: str, heading: str, te
 )
 def test_18_no_heading_of_others_passes_for_an_entry(line: str) -> None:
     """What looks like an entry that somebody vouches for is given as an entry that nobody does (faults row 18, P2)."""
-    selection = said_by(answer(Delivery.AUTOMATIC, built_in=False, text=f"{line}\n- one")).selection
+    selection = reply_of(answer(Delivery.AUTOMATIC, built_in=False, text=f"{line}\n- one")).selection
     named = LoadedSource(name=line[:100], delivery=Delivery.AUTOMATIC, plugin=Source(), built_in=False)  # type: ignore[arg-type]
-    by_name = said_by(SourceAnswer(source=named, text="a remark")).selection
+    by_name = reply_of(SourceAnswer(source=named, text="a remark")).selection
 
     assert (selection.heading, [entry.text for entry in selection.entries]) == ("one:", [f"{line}\n- one"])
     assert by_name.heading in ("another source:", f"{line[:100]}:")

@@ -445,7 +445,7 @@ def test_no_child_waits_for_a_command_where_it_could_not_be_used(
     rehearsed = tmp_path / "rehearsed"
     forced(
         f"server.rehearse = lambda _: Path({str(rehearsed)!r}).touch();"
-        " watch.UNTOLD_TYPES = {watch.file_system(str(root / 'ContextMemory'))}"
+        " watch.UNWATCHED_TYPES = {watch.file_system(str(root / 'ContextMemory'))}"
     )
     assert until(lambda: place.answering(root))
     for number in range(3):
@@ -613,7 +613,7 @@ def test_a_write_that_was_durable_is_reported_as_stored(
     words: tuple[str, ...], expected: str, printed: bool, capsys: Any
 ) -> None:
     """Whatever ended the child afterwards; what it printed is not printed again."""
-    assert client._tell_written(["remember", "x", *words], ["a", "b"], False, printed) == 0
+    assert client._report_written(["remember", "x", *words], ["a", "b"], False, printed) == 0
     captured = capsys.readouterr()
     assert captured.out == ("" if printed else expected)
     assert captured.err == "memfs: the resident process ended after this was stored: a, b\n"

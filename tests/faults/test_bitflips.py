@@ -42,7 +42,7 @@ TEXTS = {
 
 
 @pytest.fixture(autouse=True)
-def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+def on_a_disk_that_shows_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the tests run on, its times of change are the kernel's."""
     monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
 
@@ -134,7 +134,7 @@ def test_28_items(root: Path, scale: Scale, figures: Figures) -> None:
 
 def test_28_items_the_check_catches_a_memfs_that_does_not_compare(root: Path) -> None:
     """Without the comparison with the stamp, the same check fails."""
-    never = mock.patch("memfs.fs.tree.tells_edits", return_value=False)
+    never = mock.patch("memfs.fs.tree.detects_edits", return_value=False)
     with never, pytest.raises((AssertionError, pytest.fail.Exception)):
         flip_items(root, 30, random.Random(1))
 

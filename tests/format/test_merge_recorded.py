@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memfs.errors import QueryInvalid
 from memfs.format.codec import Codec
-from memfs.format.field_merge import FieldConflict, record, settled, stands, within
+from memfs.format.field_merge import FieldConflict, is_undecided, record, settled, within
 from memfs.format.schema import Schemas
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.kinds import KindTable
@@ -72,7 +72,7 @@ def test_k4_a_conflict_is_settled_either_way(clash: FieldConflict, written: str,
     kept = settled(item, conflict, take=False)
     other = settled(item, conflict, take=True)
 
-    assert stands(item, conflict)
+    assert is_undecided(item, conflict)
     assert kept == CODEC.read(written.encode(), PATH, NOW).replace(sha256=item.sha256)
     assert getattr(other, field) == taken
     assert other.conflicts == ()
@@ -83,12 +83,12 @@ def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
     """What is no longer there cannot be replaced by what was not kept."""
     item = item_of(FieldConflict(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
 
-    assert not stands(item, item.conflicts[0])
+    assert not is_undecided(item, item.conflicts[0])
     with pytest.raises(QueryInvalid, match="title: it has another value by now"):
         settled(item, item.conflicts[0], take=True)
     assert settled(item, item.conflicts[0], take=False).conflicts == ()
     part = RecordedConflict(field="content", kept="b", lost="B", part=True)
-    assert [stands(MemoryItem(text), part) for text in ("a\nb", "b\na\nb", "a")] == [True, False, False]
+    assert [is_undecided(MemoryItem(text), part) for text in ("a\nb", "b\na\nb", "a")] == [True, False, False]
 
 
 def test_k4_deciding_brings_no_time_into_an_item_that_has_none() -> None:
@@ -105,7 +105,7 @@ def test_k4_what_is_in_history_alone_cannot_be_taken_from_the_record() -> None:
         FieldConflict(field="", kept="edited", lost="deleted"),
     ):
         item = item_of(clash, "title: a\n")
-        assert stands(item, item.conflicts[0])
+        assert is_undecided(item, item.conflicts[0])
         with pytest.raises(QueryInvalid, match="does not hold the value that was not kept"):
             settled(item, item.conflicts[0], take=True)
 
@@ -136,7 +136,7 @@ def test_k4_taking_gives_the_text_that_gave_way(kept: str, lost: str) -> None:
     entry = record(FieldConflict(field="content", kept=kept, lost=lost), DIGEST)
     item = MemoryItem(kept, conflicts=(RecordedConflict(**entry),))
 
-    assert stands(item, item.conflicts[0])
+    assert is_undecided(item, item.conflicts[0])
     assert settled(item, item.conflicts[0], take=True).content == lost
 
 

@@ -76,7 +76,7 @@ def test_head_is_read_without_a_process(world, monkeypatch):
 def test_a_head_that_did_not_change_is_not_read_again(world, monkeypatch):
     """Where the file system shows edits, and the file was not young when it was read; else it is read each time."""
     with monkeypatch.context() as patched:
-        patched.setattr(layout, "tells_edits", lambda _: True)
+        patched.setattr(layout, "detects_edits", lambda _: True)
         patched.setattr(layout, "RACY_NS", 0)
         repository = Repository.find(world.root)
         first = repository.head()

@@ -15,13 +15,13 @@ from memfs.learning.failures import (
     RuleEvidence,
     RuleVerdict,
     advise,
+    key_line,
     look,
     pattern_of,
     quote,
     same_error,
     signature,
     speaks_for,
-    telling_line,
 )
 from memfs.learning.situations import words_of
 from memfs.model.episode import RULE, TriggerRow
@@ -111,10 +111,10 @@ def test_a_quoted_error_is_still_the_same_error(error: str) -> None:
 
 def test_the_significant_line_is_the_one_that_says_what_happened() -> None:
     """A traceback's last line, or else the first that sounds like an error."""
-    assert telling_line("Traceback (most recent call last):\n  x\nKeyError: 'a'\n") == "KeyError: 'a'"
-    assert telling_line("collected 3 items\nE   assert failed\ndone") == "E   assert failed"
-    assert telling_line("hm\nso") == "hm"
-    assert telling_line(" \n") == ""
+    assert key_line("Traceback (most recent call last):\n  x\nKeyError: 'a'\n") == "KeyError: 'a'"
+    assert key_line("collected 3 items\nE   assert failed\ndone") == "E   assert failed"
+    assert key_line("hm\nso") == "hm"
+    assert key_line(" \n") == ""
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------

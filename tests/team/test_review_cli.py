@@ -47,7 +47,7 @@ def test_exit_codes_are_for_programs(team: Team, capsys: pytest.CaptureFixture[s
     """0 where nothing is found, 1 for errors, 1 for warnings only with --strict, 2 for what means nothing."""
     review = ("-C", str(team.root), "review")
     assert run([*review, "main..HEAD"]) == 0
-    assert "Nothing stands against it" in capsys.readouterr().out
+    assert "No objections" in capsys.readouterr().out
     team.item("semantic/fresh", "A fact.", conflicts="[{field: title, kept: North, lost: South}]")
     team.commit()
     assert run([*review, "main..HEAD"]) == 0

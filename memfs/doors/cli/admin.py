@@ -409,25 +409,25 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
         if named is None or not Path(named).is_dir():
             raise
         root = Path(named).resolve()
-    standing, layout = workspace_trust.status_of(root), discover(root)
+    status, layout = workspace_trust.status_of(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
     lines: tuple[str, ...]
-    changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
+    changed, wants = False, list(_wants(status.wants, owners, elsewhere))
     if revoke:
         changed = workspace_trust.revoke(root)
-        standing = workspace_trust.status_of(root)
+        status = workspace_trust.status_of(root)
         lines = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
-    elif show or not (yes or standing.wants or owners or elsewhere):
-        lines = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
+    elif show or not (yes or status.wants or owners or elsewhere):
+        lines = (*wants, "trusted" if status.trusted else f"not trusted: {status.reason}")
     else:
         if not (yes or invocation().json):
             output.render(None, wants, json=False)
         if not yes:
             _ask(root)
-        standing, changed = workspace_trust.grant(root, standing.wants), True
+        status, changed = workspace_trust.grant(root, status.wants), True
         lines = (*(wants if yes else ()), f"{output.styled('Trusted', fg='green')} {root}")
-    return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, lines)
+    return TrustReport(status.root, status.trusted, status.reason or None, changed, status.wants, owners, lines)
 
 
 def _ask(root: Path) -> None:

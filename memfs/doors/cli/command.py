@@ -257,7 +257,7 @@ def opened() -> Iterator[Workspace]:
         # what the commands before this one left to a resident is committed, as they would have done without one
         if workspace.parts.journal.operations() and resident_of(workspace.root):
             workspace.store.take_up(at_once=True, patience=COMMIT_SECONDS)
-    workspace.behaviours.on("storage_threshold", _tell_threshold)
+    workspace.behaviours.on("storage_threshold", _report_threshold)
     with workspace, served_to(door="cli"):
         yield workspace
         if workspace.wrote and workspace.quota.problem is not None:
@@ -270,7 +270,7 @@ def opened() -> Iterator[Workspace]:
             begin(workspace.root)
 
 
-def _tell_threshold(facts: Mapping[str, Any]) -> None:
+def _report_threshold(facts: Mapping[str, Any]) -> None:
     from memfs.admin.quota import sentence
 
     note(sentence(facts))

@@ -169,8 +169,8 @@ def _own(key: str, value: Any, origin: str) -> NamedSetting:
 
 def note_ignored(root: Path) -> None:
     """Say on standard error which settings do not count, and what would change that."""
-    standing = trust.status_of(root)
-    if standing.wants and not standing.trusted:
-        are = "is" if len(standing.wants) == 1 else "are"
-        note(f"{count(len(standing.wants), 'setting')} {are} ignored: {standing.reason}")
-        note(f"  look at what they say, then: {trust.command(standing.root)}")
+    status = trust.status_of(root)
+    if status.wants and not status.trusted:
+        are = "is" if len(status.wants) == 1 else "are"
+        note(f"{count(len(status.wants), 'setting')} {are} ignored: {status.reason}")
+        note(f"  look at what they say, then: {trust.command(status.root)}")

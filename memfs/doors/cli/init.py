@@ -83,7 +83,7 @@ def _text(done: InitResult, dry_run: bool) -> Text:
     else:
         yield from _made_text(done, dry_run)
     if done.merge_driver:
-        yield "  told git to join memory files field by field (merge.memfs in .git/config)"
+        yield "  set git to merge memory files field by field (merge.memfs in .git/config)"
 
 
 def _made_text(done: InitResult, dry_run: bool) -> Text:
@@ -153,7 +153,7 @@ def init(
 ) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
-    It writes three small files and tells git how to join memory files field by field; in a clone of a workspace, only
+    It writes three small files and sets git to merge memory files field by field; in a clone of a workspace, only
     the latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With
     --own-branch all branches of the code share one memory, on its own branch; 'memfs init' in a clone connects to it.
     With --user the workspace is in your data folder and has its own repository: 'memfs agent mcp' and programs in

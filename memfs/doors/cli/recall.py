@@ -329,10 +329,10 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
 
 def _left_out(workspace: Workspace) -> list[Problem]:
     """Why mounts were not asked: they cannot be, or the file that names them is not trusted."""
-    standing, mounts = trust.status_of(workspace.root), workspace.settings.mounts
-    named = (want.key for want in standing.wants if want.key.startswith(f"{MOUNTS}."))
+    status, mounts = trust.status_of(workspace.root), workspace.settings.mounts
+    named = (want.key for want in status.wants if want.key.startswith(f"{MOUNTS}."))
     ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]
-    untrusted = standing.problems(*ignored) if ignored else []
+    untrusted = status.problems(*ignored) if ignored else []
     return [*untrusted, *(workspace.sources.mounts.refused() if mounts else [])]
 
 

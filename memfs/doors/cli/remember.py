@@ -179,7 +179,7 @@ def remember(
             raise
         land(workspace, item)
     if item.type == CONVENTION and item.status == PROPOSED:
-        remark(f"no agent is told of it until 'memfs team convention accept {item.id}'")
+        remark(f"agents do not see it until 'memfs team convention accept {item.id}'")
     _advise(given["tags"], item, allow_invisible)
     remark_likely(item)
     return StoredText(id=item.id, item=item, stored=True)

@@ -53,7 +53,7 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
         for clash in joined.conflicts:
             kept, lost = (one_line(readable(value), 40) for value in (clash.kept, clash.lost))
             place = f"{clash.path} {clash.field or 'the whole file'}"
-            yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, not {lost}"
+            yield f"{styled('Both changed', fg='yellow')} {place}: kept {kept}, not {lost}"
         if joined.conflicts and not dry_run:
             yield "'memfs team conflicts' lists what is to be decided"
     if done.rescued:

@@ -105,7 +105,7 @@ def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecisio
             land(workspace)
         remark("" if changed else f"all of them are {status} already")
         if changed and status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
-            remark("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic")
+            remark("agents see it after 'memfs team agents-md write', or with \"conventions\" in memory.automatic")
     lines = tuple((one.status, one.id) for one in changed)
     return ConventionDecision(status, tuple(one.id for one in changed), lines=lines)
 
@@ -134,7 +134,7 @@ def _convention_propose(names: tuple[str, ...], reason: str, **fields: Any) -> C
     with opened() as workspace:
         made = workspace.sources.agreements.propose(names[0], **fields, reason=reason, source=SOURCE)
         land(workspace)
-    remark(f"no agent is told of it until 'memfs team convention accept {made.id}'")
+    remark(f"agents do not see it until 'memfs team convention accept {made.id}'")
     return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),))
 
 
@@ -340,7 +340,7 @@ class BlockReport:
 
     Attributes:
         file: the file.
-        standing: how it compares with what is agreed on.
+        status: how it compares with what is agreed on.
         line: the line on which the block begins; null where it has none.
         done: what became of the file, where it was to be changed.
         text: all that the block is to say; "" where nothing is agreed on.
@@ -350,7 +350,7 @@ class BlockReport:
     """
 
     file: Path
-    standing: BlockStatus
+    status: BlockStatus
     line: int | None
     done: BlockResult | None = field(default=None, metadata=output.OMIT)
     text: str
@@ -365,7 +365,7 @@ def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = Non
     found = block.check(file)
     return BlockReport(
         file=found.path,
-        standing=found.standing,
+        status=found.status,
         line=found.line or None,
         done=done,
         text=found.expected,
@@ -376,13 +376,13 @@ def _report(block: AgentsBlock, file: str | None, done: BlockResult | None = Non
 
 
 # -- agents-md check ----------------------------------------------------------------------------------------------
-def _standing_text(found: BlockReport) -> output.Text:
+def _block_text(found: BlockReport) -> output.Text:
     """What became of the block, or its state, and what to do about it."""
-    state = found.done or found.standing
+    state = found.done or found.status
     line = f":{found.line}" if found.line else ""
     yield f"{output.styled(state.value, fg='green')}  {found.name}{line}"
-    if found.done is None and found.standing.value != "current":
-        force = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
+    if found.done is None and found.status.value != "current":
+        force = " --force' overwrites the edit" if found.status.value == "edited" else "' brings it up to date"
         yield output.Note(f"'memfs team agents-md write{force}")
     elif found.done is not None and found.done.value in ("created", "written", "updated"):
         yield output.Note(f"about {output.count(found.tokens, 'token')}; commit the file yourself")
@@ -393,7 +393,7 @@ def _standing_text(found: BlockReport) -> output.Text:
         yield output.Note(f"left out, as no person vouches for it: {names}; 'memfs team convention accept ID' does")
 
 
-@verb("check", text=_standing_text, exit_code=lambda found: found.standing.value != "current")
+@verb("check", text=_block_text, exit_code=lambda found: found.status.value != "current")
 @_file
 def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current.
@@ -405,7 +405,7 @@ def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
 
 
 # -- agents-md write ----------------------------------------------------------------------------------------------
-@verb("write", text=_standing_text)
+@verb("write", text=_block_text)
 @_file
 @click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 def _agents_md_write(workspace: Workspace, file: str | None, force: bool) -> BlockReport:

@@ -375,7 +375,7 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
     if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer
-        return _tell_written(words, [*written], unsure, printed)
+        return _report_written(words, [*written], unsure, printed)
     if not printed:
         return None
     if is_event(words):  # it is kept, and an agent's program never sees a failure
@@ -384,7 +384,7 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
     return 1
 
 
-def _tell_written(words: Sequence[str], names: Sequence[str], unsure: bool, printed: bool) -> int:
+def _report_written(words: Sequence[str], names: Sequence[str], unsure: bool, printed: bool) -> int:
     """Say what became of items that a child was to write when it ended; the exit code."""
     named = ", ".join(names)
     if unsure:
