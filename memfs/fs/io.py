@@ -209,11 +209,14 @@ def write_all(fd: int, data: bytes, path: str) -> None:
         raise _lost_bytes(path)
 
 
-def write_at(fd: int, data: bytes, position: int, path: str, reading: int) -> None:
+def write_at(fd: int, data: bytes, position: int, path: str, reading: int) -> int:
     """Write every byte from a position on, continuing after short writes, and look whether the file holds them then.
 
     Args:
         reading: a descriptor of the same file to read with.
+
+    Returns:
+        The position after the last byte.
 
     Raises:
         StorageIO: the system refused, or the file holds something else.
@@ -228,6 +231,7 @@ def write_at(fd: int, data: bytes, position: int, path: str, reading: int) -> No
         found = os.pread(reading, len(data), position)
     if found != data:
         raise _lost_bytes(path)
+    return at
 
 
 def _lost_bytes(path: str) -> StorageIO:

@@ -487,7 +487,8 @@ class Journal:
             marks = [encode_mark("applied", name) for name in self._unmarked]
             try:
                 taken = [encode_mark("taken", operation.id) for operation in operations if came]
-                self._write([*marks, *(encode(operation) for operation in operations), *taken])
+                data = self._frames(*marks, *(encode(operation) for operation in operations), *taken)
+                self._offset = io.write_at(self._writer(), data, start, str(self.path), self._fd)
                 io.fdatasync(self._writer(), str(self.path))
             except StorageIO as error:
                 if not self._abandoned(start):
@@ -525,7 +526,8 @@ class Journal:
         with self._lock:
             self.applied.add(operation_id)
             try:
-                self._write([encode_mark("applied", operation_id)])
+                mark = self._frames(encode_mark("applied", operation_id))
+                self._offset = io.write_at(self._writer(), mark, self._offset, str(self.path), self._fd)
             except StorageIO:
                 self._unmarked.append(operation_id)
 
@@ -533,7 +535,8 @@ class Journal:
         """Take back an operation that could not be carried out and was not acknowledged."""
         with self._lock:
             self._ready()
-            self._write([encode_mark("void", operation_id)])
+            mark = self._frames(encode_mark("void", operation_id))
+            self._offset = io.write_at(self._writer(), mark, self._offset, str(self.path), self._fd)
             io.fdatasync(self._writer(), str(self.path))
             self._discard(operation_id)
 
@@ -604,10 +607,8 @@ class Journal:
                 raise io.storage_error(error, "open", str(self.path)) from error
         return self._writing_fd
 
-    def _write(self, payloads: Sequence[bytes]) -> None:
-        data = b"".join(_framed(self._header.mark, payload) for payload in payloads)
-        io.write_at(self._writer(), data, self._offset, str(self.path), self._fd)
-        self._offset += len(data)
+    def _frames(self, *payloads: bytes) -> bytes:
+        return b"".join(_framed(self._header.mark, payload) for payload in payloads)
 
 
 def _framed(mark: bytes, payload: bytes) -> bytes:
