@@ -65,11 +65,11 @@ def _gc_text(report: GcReport) -> output.Text:
 
 @verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
 def gc(workspace: Workspace) -> GcReport:
-    """Make room without losing anything: leftovers, contents kept twice, loose history.
+    """Make room without losing anything: leftovers, duplicate contents, unpacked git objects.
 
-    Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
-    items into the index, learns from what is new, embeds what waits where memories are searched by meaning, and makes
-    the backup that is due. The room is made by itself when a quota fills up, the rest by long-lived processes.
+    Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, merges new
+    items into the index, learns from what is new, embeds new memories where search by meaning is on, and makes the
+    backup that is due. Room is made automatically when a quota fills up; long-lived processes do the rest.
 
     Exit code 1: a step failed; the others were done.
 
@@ -109,7 +109,7 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     """Cut off the history before DATE, after writing it to a file: what is there at the cut becomes the first commit.
 
     No memory is lost by it; older versions, and what had been forgotten by then, are afterwards in the file alone,
-    which 'git clone FILE old' makes a repository of. Commits since then get new ids and lose their signatures. Only
+    which 'git clone FILE old' turns into a repository. Commits since then get new ids and lose their signatures. Only
     for a repository that memfs made; remotes, clones and backups keep the old history.
 
     Exit code 1: it is refused, or a dry run says that it would be.
@@ -271,7 +271,7 @@ class PruneReport:
 @verb("prune", text=lambda report: output.document(report) if report.away.items else ())
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 def prune(workspace: Workspace, dry_run: bool) -> PruneReport:
-    """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
+    """Move weak items into the archive: those beyond the limit, and those with almost no weight.
 
     They are in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
     'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
@@ -462,7 +462,7 @@ def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
 
     Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
-    leaves that folder out. memfs itself validates by what it brings along, never by these copies.
+    leaves that folder out. memfs itself validates with its built-in schemas, never with these copies.
 
     Examples:
         memfs admin schema

@@ -170,14 +170,14 @@ def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
 
 # -- inject -------------------------------------------------------------------------------------------------------
 situation = options(
-    click.option("--file", "files", multiple=True, metavar="PATH", help="A file that the work is about; repeatable."),
+    click.option("--file", "files", multiple=True, metavar="PATH", help="A file the work is about; may be repeated."),
     click.option("--agent", default="", metavar="NAME", help="The agent that works."),
     click.option("--session", default="", metavar="NAME", help="The session it works in."),
-    click.option("--task", default="", metavar="NAME", help="The task it works at."),
+    click.option("--task", default="", metavar="NAME", help="The task it is working on."),
 )
 """Give a verb the options that describe the situation an agent is in."""
 max_tokens = click.option(
-    "--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."
+    "--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="Maximum tokens; 0: no limit."
 )
 """Give a verb the option that says what room a prompt has."""
 
@@ -210,7 +210,7 @@ def delivered_text(given: DeliveryResult) -> Text:
 @situation
 @max_tokens
 def inject(text: tuple[str, ...], files: tuple[str, ...], max_tokens: int | None, **named: Any) -> DeliveryResult:
-    """Print what belongs in the system prompt of an agent: the automatic memory, as quoted data.
+    """Print the memory to put into an agent's system prompt, as quoted data.
 
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
     What CLAUDE.md or AGENTS.md says already is left out. Nothing is printed where there is nothing to
@@ -336,13 +336,13 @@ def _correct_text(done: CorrectionReport) -> Text:
 @click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
 @click.option("--session", default="", metavar="NAME", help="The session it is said in.")
 @click.option("--task", default="", metavar="NAME", help="The task it is said at.")
-@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
+@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A context in which it holds; may be repeated.")
 @allow_secret_option
 def correct(workspace: Workspace, text: tuple[str, ...], context: tuple[str, ...], **known: str) -> CorrectionReport:
     """Keep what a person corrects or prefers; agents are given it from then on.
 
-    Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
-    was said before is united with it, and what it contradicts is linked. '-' reads standard input.
+    Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. It is
+    merged with earlier statements, and what it contradicts is linked. '-' reads standard input.
 
     Examples:
         memfs agent correct "Don't use print for logging"
@@ -434,8 +434,8 @@ def consolidate(workspace: Workspace, session: str) -> ConsolidatedSession:
     """End a session: keep what matters of its working memory as knowledge, and clear the rest, in one commit.
 
     Kept are decisions, lessons and outcomes, what is important or was recalled often, what was said repeatedly, and
-    what several have in common. Pinned items are not touched. What waits is committed before; the command that takes
-    all back is printed. With history.commit = "manual" nothing is committed.
+    what several have in common. Pinned items are not touched. Pending changes are committed first; the command that
+    undoes it all is printed. With history.commit = "manual" nothing is committed.
 
     Examples:
         memfs agent consolidate --session 2026-03-01-morning

@@ -59,16 +59,16 @@ EVERYDAY: tuple[Verb, ...] = (
 """What the short help lists."""
 
 MORE: tuple[Verb, ...] = (
-    Verb("import", "Store what an export, or another memory, holds.", "import_"),
+    Verb("import", "Import an export, Markdown, or another tool's memories.", "import_"),
     Verb("export", "Write memories out, as lines that import reads back."),
-    Verb("serve", "Answer commands sooner, from a workspace that is held open."),
+    Verb("serve", "Answer commands faster, from a workspace kept open."),
     Verb("semantic", "Switch search by meaning on or off."),
     Verb("deinit", "Remove memfs from a repository, and the files on request."),
 )
 """What the short help names in one line."""
 
 HIDDEN: tuple[Verb, ...] = (
-    Verb("hook", "Answer an event of an agent's session."),
+    Verb("hook", "Reply to an event from an agent's session."),
     Verb("mcp", "Serve this memory over MCP."),
     Verb("merge-driver", "Merge three versions of a file; git calls it."),
 )
@@ -80,9 +80,9 @@ GROUPS: Mapping[str, Family] = {
         (
             Verb("install", "Let an agent's program use this memory."),
             Verb("uninstall", "Take out what install put in."),
-            Verb("hook", "Answer an event of an agent's session.", "hook"),
+            Verb("hook", "Reply to an event from an agent's session.", "hook"),
             Verb("mcp", "Serve this memory over MCP.", "mcp"),
-            Verb("inject", "Print what belongs in an agent's system prompt."),
+            Verb("inject", "Print the memory to put into an agent's system prompt."),
             Verb("warn", "Print what a situation brings to mind before a step."),
             Verb("episode", "Record what agents did, and how it ended."),
             Verb("correct", "Keep what a person corrects or prefers."),
@@ -94,11 +94,11 @@ GROUPS: Mapping[str, Family] = {
         "Conventions, conflicts and access of a team.",
         (
             Verb("convention", "Propose, accept, retire and share what a team agrees on."),
-            Verb("conflicts", "Show what is undecided or contradicts, and decide.", "conflicts"),
-            Verb("blame", "Show who taught each field of an item."),
+            Verb("conflicts", "List conflicts and resolve them.", "conflicts"),
+            Verb("blame", "Show who wrote each field of an item."),
             Verb("bisect", "Find the commit that broke an answer."),
             Verb("verify", "Check who signed the commits of the memory."),
-            Verb("agents-md", "Keep what is agreed on in AGENTS.md."),
+            Verb("agents-md", "Keep accepted conventions in AGENTS.md."),
             Verb("access", "Show who was given an item, and when."),
         ),
     ),
@@ -109,9 +109,9 @@ GROUPS: Mapping[str, Family] = {
             Verb("store", "Store documents of agents."),
             Verb("show", "Print the state, whole or in part."),
             Verb("search", "Find documents by their words."),
-            Verb("resume", "Print what was kept under a token."),
+            Verb("resume", "Print the state saved under a token."),
             Verb("export", "Write documents out, for analysis elsewhere."),
-            Verb("checkpoint", "Keep the state of one moment, and continue from it."),
+            Verb("checkpoint", "Save the state at one moment, and continue from it."),
             Verb("feedback", "Print what the meta-review says to an agent."),
             Verb("analyze", "Show how an agent did, and the weight that this suggests."),
             Verb("trends", "Show the patterns that meta-reviews name."),

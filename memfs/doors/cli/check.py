@@ -68,7 +68,7 @@ def _text(found: CheckReport) -> Text:
 @click.option("--integrity", is_flag=True, help="Read every byte: files, journal, index and git's objects.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 def check(items: tuple[str, ...], fix: bool, integrity: bool, **_: bool) -> CheckReport:
-    """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
+    """Look for problems in these items, or in the whole workspace: invalid files, damage, a stale index.
 
     --fix brings back what the disk damaged, from git or the journal, after copying the damaged bytes aside ('memfs
     restore --displaced' lists them); it also removes temporary files, and rebuilds the index. What a person's edit made

@@ -30,11 +30,11 @@ def _text(done: FlushResult) -> Text:
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
 @allow_secret_option
 def commit(workspace: Workspace, message: str, include_staged: bool, allow_secret: str) -> FlushResult:
-    """Commit what waits: what memfs wrote, and the edits that people made by hand.
+    """Commit pending changes: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. With -m that is one commit, unless agents wrote some of
-    it; of a memory written several times it has the last version, and 'memfs restore --displaced' the others for 30
-    days. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
+    it; if a memory was written several times, only its last version is committed, and 'memfs restore --displaced' keeps
+    the others for 30 days. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
 
     Exit code 1: git is busy, or a commit cannot be signed; changes still wait.
 

@@ -79,14 +79,14 @@ def _text(found: Configuration, all_: bool) -> Text:
 @click.argument("key", required=False, metavar="[KEY]")
 @click.argument("value", required=False, metavar="[VALUE]")
 @click.option("--list", "all_", is_flag=True, help="Show all settings, also those that have their default.")
-@click.option("--user", is_flag=True, help="Change your own file, which counts in all your workspaces.")
+@click.option("--user", is_flag=True, help="Change your own settings, for all your workspaces.")
 @click.option("--unset", is_flag=True, help="Take the setting out of the file.")
 def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bool) -> Configuration:
     """Show settings, and where each value comes from; with a VALUE, or --unset, change one.
 
     memfs.toml of the workspace is changed, or with --user your own ~/.config/memfs/config.toml; comments and all other
-    lines stay. An argument (--set) wins over a variable, that over memfs.toml, that over your own file. Lists
-    are written with commas: memfs config memory.triggered episodic,semantic
+    lines stay. Precedence: --set, environment variable, memfs.toml, your own file. Lists are written with commas: memfs
+    config memory.triggered episodic,semantic
 
     Examples:
         memfs config --list

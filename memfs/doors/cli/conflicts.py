@@ -1,4 +1,4 @@
-"""Show what is undecided or contradicts, and decide."""
+"""List conflicts and resolve them."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _decision_text(done: ConflictDecision) -> Text:
 @click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
 def _resolve(names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str) -> ConflictDecision:
-    """Decide what a merge could not, or which memory holds.
+    """Resolve a merge conflict, or choose between two contradicting memories.
 
     Files that git left open are joined field by field, or taken whole with --keep ours or --keep theirs; one that you
     put right yourself stays as you made it. 'git commit' then finishes the merge.

@@ -94,14 +94,14 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
 @verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what is in the way.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed, what would stay, and what prevents it.")
 @click.option("--force", is_flag=True, help="Continue even if something is lost by it, or another process is using it.")
 def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
     """Take memfs out of a repository: merge driver, refs, its state, caches, and what it installed.
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
-    else as deletions for you to commit. What no commit has is named, and nothing is done, unless --force says so. Your
-    private memory stays, unless --private says otherwise: nothing else holds it.
+    else as deletions for you to commit. If something is uncommitted, it is listed and nothing happens without --force.
+    Your private memory stays, unless --private says otherwise: nothing else holds it.
 
     Exit code 1: it was refused, or a dry run says that it would be.
 

@@ -61,7 +61,7 @@ export_options = options(
     click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]"),
     click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]),
                  help="By default, what FILE's ending says, else jsonl."),
-    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeat it."),
+    click.option("--agent", "agents", multiple=True, metavar="NAME", help="By or about this agent; may be repeated."),
     span,
     click.option("--replace", is_flag=True, help="Replace FILE if it is there."),
 )  # fmt: skip
@@ -82,7 +82,7 @@ def _text(done: ExportReport) -> Text:
     multiple=True,
     metavar="TYPE",
     shell_complete=complete_types,
-    help="Only this type of memory; repeat it.",
+    help="Only this type of memory; may be repeated.",
 )
 def export(**given: Any) -> ExportReport:
     """Write memories into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.

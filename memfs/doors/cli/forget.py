@@ -65,7 +65,7 @@ def _text(done: Removal, dry_run: bool) -> Text:
 def forget(workspace: Workspace, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool) -> Removal:
     """Remove items from the memory; history keeps them, and the command that brings each back is printed.
 
-    What no commit holds yet is committed first; where history.commit is manual it is set aside for 30 days instead.
+    Uncommitted memories are committed first; where history.commit is manual they are set aside for 30 days instead.
 
     Examples:
         memfs forget old-decision-4k8m2p --reason "we moved to another database"

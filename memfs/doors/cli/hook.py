@@ -28,7 +28,7 @@ _KEPT = (append_log.FOLDER, append_log.ERRORS)
 @click.argument("event", nargs=-1, metavar="[EVENT]")
 @click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
 def hook(event: tuple[str, ...], into: str) -> None:
-    """Keep an event of an agent's session, and answer it.
+    """Record an event from an agent's session and reply to it.
 
     The agent's program calls this with the event as JSON on standard input; 'memfs agent install claude-code' arranges
     that. EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
@@ -38,8 +38,8 @@ def hook(event: tuple[str, ...], into: str) -> None:
     It is kept in the project's private memory, which is outside the repository and which nobody else can read, unless
     '--into repository' says otherwise.
 
-    The exit code is 0 whatever happens: a memory must not stop anybody's work. Failures are reported in one line on
-    standard error, and by 'memfs status'.
+    The exit code is always 0, so that memfs never blocks your work. Failures are reported in one line on standard
+    error, and by 'memfs status'.
 
     Examples:
         memfs agent hook SessionStart < event.json

@@ -132,25 +132,25 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
     "--from",
     "origin",
     type=click.Choice((_EXPORT, _CLAUDE, _MARKDOWN, _CONVENTIONS)),
-    help="By default, what PATH looks like.",
+    help="Default: detected from PATH.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
 @click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
 @allow_secret_option
 def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
-    """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
+    """Import Markdown files, a 'memfs export', or another tool's memories; '-' reads standard input.
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
     heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. '--from claude-code' reads Claude
     Code's memory of this project, or a folder of its memories; '--from conventions' takes from an export of another
-    workspace what it agreed on, as proposals. What is there already is passed over, so importing again stores only what
+    workspace what it agreed on, as proposals. Memories already stored are skipped, so importing again stores only what
     has changed; what was edited here stays, unless --replace. What is refused, such as a memory with a secret, is named
     and left out.
 
-    Of an export, what is there with other content is refused, unless --replace; history keeps the other. A line such as
-    {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole memory, pipe 'memfs export' into 'memfs import
-    -'; 'memfs list --json' prints one document instead of lines.
+    A memory in an export that differs from the stored one is refused, unless --replace; history keeps the other. A line
+    such as {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole memory, pipe 'memfs export' into 'memfs
+    import -'; 'memfs list --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
 

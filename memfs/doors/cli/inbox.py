@@ -1,8 +1,7 @@
-"""Show what memfs suggests to remember, with its evidence; accept or refuse it.
+"""Show memories that memfs suggests, and why; accept or refuse them.
 
-Patterns in your memories, rules that failures teach, preferences that people voiced and what sessions
-leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
-suggests it again.
+Patterns in your memories, rules that failures teach, preferences that people voiced and what sessions leave behind wait
+here, outside of git, and are not recalled. 'accept' stores one as a memory, 'refuse' never suggests it again.
 
 Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
 is accepted stays private.
@@ -103,7 +102,7 @@ def _list_text(found: InboxList, refused: bool) -> Text:
     were = (" was refused" if found.count == 1 else " were refused") if refused else ""
     yield Note(count(found.count, "suggestion") + were + (f"; {left:,} more with --limit" if left else ""))
     if found.suggestions and not refused:
-        yield Note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
+        yield Note("'memfs inbox accept ID' stores one as a memory, 'memfs inbox refuse ID' never suggests it again")
     if found.to_share:
         could = f"{count(found.to_share_count, *_MEMORIES)} in private memory could be shared"
         yield Note(f"{could}; 'memfs share' lists them")
@@ -175,7 +174,7 @@ def _accepted_text(accepted: tuple[MemoryItem, ...]) -> Text:
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
 def accept(ids: tuple[str, ...], content: str | None) -> tuple[MemoryItem, ...]:
-    """Make a memory of each of these suggestions, vouched for by you.
+    """Store each of these suggestions as a memory, vouched for by you.
 
     An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private. To
     change more than its words, accept it, and then use 'memfs update ID --edit'.

@@ -135,7 +135,7 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 
 @verb("init", text=_text)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
-@click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
+@click.option("--user", is_flag=True, help="Make a personal workspace, for memories that belong to no project.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
 @click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on its own branch.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
@@ -151,16 +151,16 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 def init(
     path: str | None, user: bool, here: bool, own: bool, nested: bool, join: str | None, dry_run: bool
 ) -> InitResult:
-    """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
+    """Make a workspace at PATH (by default the current folder), with a git repository if none is there.
 
-    It writes three small files and sets git to merge memory files field by field; in a clone of a workspace, only
-    the latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With
-    --own-branch all branches of the code share one memory, on its own branch; 'memfs init' in a clone connects to it.
-    With --user the workspace is in your data folder and has its own repository: 'memfs agent mcp' and programs in
-    Python use it where no other is found, other commands where -C names it.
+    It writes three small files and sets git to merge memory files field by field; in a clone of a workspace it only
+    sets up the merge. In an existing repository memfs never commits unless you ask. With --own-branch all branches of
+    the code share one memory, on its own branch; 'memfs init' in a clone connects to it. With --user the workspace is
+    in your data folder and has its own repository: 'memfs agent mcp' and programs in Python use it where no other is
+    found, other commands where -C names it.
 
     Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
-    it. Where there are several, KEY is the name of the folder of the one meant.
+    it. If there are several, KEY is the folder name of the one to join.
 
     Examples:
         memfs init notes

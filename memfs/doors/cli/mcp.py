@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--state", is_flag=True, help="Offer the tools for the state of a multi-agent system, too.")
 @click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
 def mcp(read_only: bool, tools: str | None, state: bool, agent: str) -> None:
-    """Serve this memory to a program that speaks MCP, until it goes.
+    """Serve this memory to a program that speaks MCP, until that program exits.
 
     The program starts this command itself and talks to it over standard input and output: in its list of servers the
     command is memfs, with the argument mcp, and -C FOLDER where it does not start in the project.

@@ -74,10 +74,10 @@ def _given_up(call: MergeRequest, reason: str) -> DriverResult:
 @click.option("--path", required=True, metavar="PATH", help="Of the file that is merged, below the work tree.")
 @click.option("--marker-size", type=int, default=7, show_default=True, help="How long conflict markers are.")
 def merge_driver(base: str, ours: str, theirs: str, path: str, marker_size: int) -> int:
-    """Join BASE, OURS and THEIRS field by field, and write the outcome over OURS.
+    """Merge BASE, OURS and THEIRS field by field, and write the outcome over OURS.
 
     Git calls this with its temporary files wherever both sides changed a memory file; 'memfs init' arranges that. The
-    exit code is 0 where the file is joined, and 1 where somebody has to decide first.
+    exit code is 0 where the file is merged, and 1 where there is a conflict to resolve.
 
     Examples:
         git config merge.memfs.driver 'memfs merge-driver %O %A %B --marker-size %L --path %P'

@@ -344,11 +344,11 @@ span = options(
 """Give a verb the options by which time begins and ends."""
 filters = options(
     click.option("--type", "types", multiple=True, metavar="TYPE", shell_complete=complete_types,
-                 help="Only this type; may be repeated: any of them."),
+                 help="Only this type; repeat to allow several types."),
     click.option("--layer", "layers", multiple=True, type=click.Choice([layer.value for layer in Layer]),
-                 help="Only this layer; may be repeated."),
+                 help="Only this layer; repeat to allow several layers."),
     click.option("--tag", "tags", multiple=True, metavar="TAG",
-                 help="Only items with this tag; repeated: with all."),
+                 help="Only items with this tag; repeat to require several tags."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
     click.option("--phase", "phases", multiple=True, type=PHASE, hidden=True,
@@ -400,7 +400,7 @@ def pair(written: str, example: str = "--context branch=main") -> tuple[str, str
 
 
 as_of = click.option(
-    "--as-of", metavar="REV", help="As it was at this revision or date: HEAD~3, a branch, 2026-03-01, '3 days ago'."
+    "--as-of", metavar="REV", help="Show it as of this revision or date: HEAD~3, a branch, 2026-03-01, '3 days ago'."
 )
 """Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
 

@@ -31,12 +31,12 @@ shaping = options(
     click.option("--strategy", default="", metavar="NAME",
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, 10_000_000), metavar="TOKENS",
-                 help="The most tokens of all hits together; 'recall.max_tokens' by default."),
+                 help="Maximum tokens for all hits together; 'recall.max_tokens' by default."),
     click.option("--context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
     click.option("--deadline", type=click.FloatRange(0, 3600, min_open=True), metavar="SECONDS",
-                 help="Then show what was found so far."),
+                 help="Stop after this long and show what has been found."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""
 _LINES_SHOWN = 3
@@ -236,9 +236,9 @@ def recall(
 ) -> FoundItems | None:
     """Find what was remembered, best first.
 
-    QUERY is a question or a few words; '-' reads standard input. An item is found when it shares at least one word
-    with it, in whatever form. An id finds its item. Without a QUERY the newest items come. What mounted workspaces hold
-    is found, too; such ids begin with the mount's name.
+    QUERY is a question or a few words; '-' reads standard input. An item is found when it shares at least one word with
+    the query, in any inflection. An id finds its item. Without a QUERY the newest items are shown. Items of mounted
+    workspaces are found, too; their ids begin with the mount's name.
 
     Examples:
         memfs recall "which database did we choose"

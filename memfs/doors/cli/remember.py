@@ -121,9 +121,9 @@ def text_of_stored(done: StoredText) -> Text:
 @click.option(
     "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."
 )
-@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own; may be repeated.")
+@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A type-specific field; may be repeated.")
 @weighing
-@click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
+@click.option("--agent", metavar="NAME", help="The agent that wrote this. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
 @click.option("--phase", type=PHASE, hidden=True, help="The phase of the work it comes from.")
 @click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Who spoke.")

@@ -59,13 +59,13 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     """Bring back an item, a folder or the whole memory as it was, as a new commit; history is never rewritten.
 
     Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
-    commit is not overwritten: commit the edit or undo it first. One that was deleted comes back.
+    commit is not overwritten: commit the edit or undo it first. A deleted file is restored.
 
     Without --from, ID is an item that was forgotten or pruned: it comes back as it was before.
 
-    With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
-    A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
-    'memfs admin backup restore' recreates a workspace from a backup.
+    With --displaced it brings back writes that never reached a commit, such as one overwritten by a hand edit. A
+    content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file. 'memfs admin
+    backup restore' recreates a workspace from a backup.
 
     Examples:
         memfs restore use-postgresql-for-transactions-7h2k9q

@@ -44,10 +44,10 @@ def _text(reviewed: ReviewedChange) -> Text:
 
 @verb("review", text=_text, exit_code=lambda reviewed: reviewed.failed)
 @click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
-@click.option("--strict", is_flag=True, help="Let warnings fail, too.")
-@click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
+@click.option("--strict", is_flag=True, help="Fail on warnings, too.")
+@click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a CI workflow that runs this.")
 def review(revisions: str | None, strict: bool, template: str | None) -> ReviewedChange | None:
-    """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
+    """Report what a change does to memory: what is added, changed and removed, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
     head, and the branch that is checked out its base; without a range, the main branch of 'origin', or else 'main' or

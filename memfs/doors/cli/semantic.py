@@ -79,10 +79,10 @@ def _text(done: SemanticSwitch) -> Text:
 def semantic(action: str, model: str | None) -> SemanticSwitch:
     """Search by meaning as well as by words.
 
-    'on' writes the model into memfs.toml ([semantic] model) and embeds every memory now; called again, it embeds what
-    came since. 'off' takes that back. 'status' says how many memories have their vector, and how many wait. Nothing
-    is downloaded: 'wordllama' comes with the extra 'embeddings'; 'minilm', which knows English better and takes a
-    hundred times longer, with the extra 'minilm'; 'hashing' needs nothing; any other name is a model of the service
+    'on' writes the model into memfs.toml ([semantic] model) and embeds every memory now; called again, it embeds
+    whatever is new. 'off' takes that back. 'status' says how many memories have their vector, and how many wait.
+    Nothing is downloaded: 'wordllama' comes with the extra 'embeddings'; 'minilm', which knows English better and takes
+    a hundred times longer, with the extra 'minilm'; 'hashing' needs nothing; any other name is a model of the service
     that semantic.endpoint names.
 
     Examples:

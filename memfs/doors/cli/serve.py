@@ -40,12 +40,12 @@ def _text(done: ServedWorkspace) -> Text:
 
 @verb("serve", text=_text)
 @click.option("--detach", is_flag=True, help="Run in the background, and return once it answers.")
-@click.option("--stop", is_flag=True, help="End the one that is up.")
+@click.option("--stop", is_flag=True, help="Stop the running one.")
 def serve(detach: bool, stop: bool) -> ServedWorkspace:
-    """Answer commands of this user from a workspace that is held open, until no one asks for a while.
+    """Answer commands of this user from a workspace kept open, until it has been idle for a while.
 
-    While it is up, it answers memfs recall, list, show, status, log, diff, remember, update and forget, as they would
-    themselves and sooner. With MEMFS_RESIDENT=off a command does without it.
+    While it runs, it answers memfs recall, list, show, status, log, diff, remember, update and forget with the same
+    output, but faster. With MEMFS_RESIDENT=off a command ignores it.
 
     Examples:
         memfs serve

@@ -82,9 +82,9 @@ def _text(done: ShareReport, dry_run: bool) -> Text:
 @verb("share", text=_text, exit_code=_code)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
-    "--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Copy into this workspace, not the one at hand."
+    "--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Copy into this workspace, not the current one."
 )
-@click.option("--keep-private", is_flag=True, help="Share nothing: take these IDs off the list.")
+@click.option("--keep-private", is_flag=True, help="Share nothing: do not offer these IDs again.")
 @click.option("--replace", is_flag=True, help="Replace a copy that was edited there.")
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Say what would be shared, and write nothing.")
@@ -98,7 +98,7 @@ def share(
     Without an ID it lists what could be shared. A copy is a file to be reviewed like any other. It keeps its id, its
     trust and who said it in which session; the commit's author is you. What was typed in that session stays private.
     Sharing again brings the copy up to date. An ID may be shortened. The exit code is 1 where something was refused, or
-    left as others edited it.
+    was skipped because the copy had been edited.
 
     Examples:
         memfs share

@@ -207,11 +207,11 @@ def _mapping(text: str, number: int) -> dict[str, Any]:
 # -- show ---------------------------------------------------------------------------------------------------------
 @verb("show", text=lambda shown: [Document(as_json(shown))])
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
-@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
-@click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="Only this one; repeatable.")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
-@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated.")
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; may be repeated.")
+@click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="Only this one; may be repeated.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; may be repeated.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only this one; may be repeated.")
 @span
 @click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
@@ -254,8 +254,8 @@ def _search_text(hits: tuple[StateHit, ...]) -> Text:
 @verb("search", text=_search_text, key="hits")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most this many.")
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
-@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="By or about this agent; may be repeated.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only this one; may be repeated.")
 @span
 @as_of
 def search(
@@ -277,7 +277,7 @@ def search(
 # -- resume -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """What was kept under a token.
+    """What was saved under a token.
 
     Attributes:
         token: the token.
@@ -291,7 +291,7 @@ class KeptState:
 @verb("resume", text=lambda kept: [Document(kept.state)])
 @click.argument("token", metavar="TOKEN")
 def resume(workspace: Workspace, token: str) -> KeptState:
-    """Print the state that an agent kept under a continuation token, as JSON.
+    """Print the state that an agent saved under a continuation token, as JSON.
 
     Examples:
         memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592
@@ -302,8 +302,8 @@ def resume(workspace: Workspace, token: str) -> KeptState:
 # -- export -------------------------------------------------------------------------------------------------------
 @verb("export", text=export_text, exit_code=incomplete)
 @export_options
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; repeat it.")
-@click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; may be repeated.")
+@click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; may be repeated.")
 def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> ExportReport:
     """Write state documents into FILE, or to standard output, as JSON Lines.
 
@@ -385,7 +385,7 @@ def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoin
 # -- checkpoint recover -------------------------------------------------------------------------------------------
 @verb("recover", text=document)
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
-@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
 def _checkpoint_recover(checkpoint_id: str | None, components: tuple[str, ...], restore: bool) -> RecoveryState:
     """Say what to continue from after a crash; nothing is changed.
@@ -499,7 +499,7 @@ def _trends_text(report: TrendReport) -> Text:
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
-    """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go.
+    """Show the patterns that meta-reviews name, strongest first: when they were seen, and how they develop.
 
     Examples:
         memfs state trends

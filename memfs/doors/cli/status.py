@@ -376,7 +376,7 @@ def status(all_: bool, storage: bool, mine: bool) -> WorkspaceStatus:
 
     JSON has all of it. Private memory is what you type to an agent and what its sessions teach: hooks keep it outside
     the repository, readable by you alone. Nothing of it reaches others unless you say 'memfs share'. All branches and
-    worktrees of a repository have one together; a copy, a fork or a fresh clone begins with none, see 'memfs init'.
+    worktrees of a repository share it; a copy, fork or fresh clone starts without it, see 'memfs init'.
 
     Examples:
         memfs status

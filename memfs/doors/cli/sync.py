@@ -82,11 +82,11 @@ def sync(
 ) -> SyncReport:
     """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
 
-    What waits is committed first. An edit by hand that is not committed is published only with --yes; without, a sync
-    that would commit it is refused, and one that leaves edits to you (history.adopt, history.commit) names it. Where
-    others push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and
-    what it had is kept; so are commits of other files than memory: push those yourself. What was merged before a
-    refusal stays, and is named.
+    Pending changes are committed first. An edit by hand that is not committed is published only with --yes; without, a
+    sync that would commit it is refused; where edits are left to you (history.adopt, history.commit), sync lists them.
+    Where others push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused,
+    and what it had is kept. Commits that touch other files than memory are refused, too: push those yourself. What was
+    merged before a refusal stays, and is named.
 
     Exit code 1: it is refused, or the merge waits, as git is busy.
 

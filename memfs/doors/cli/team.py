@@ -120,7 +120,7 @@ def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecisio
 @click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
 @_reason
 def _convention_propose(names: tuple[str, ...], reason: str, **fields: Any) -> ConventionDecision:
-    """Write a convention down that reaches no agent yet.
+    """Propose a convention; agents do not see it yet.
 
     TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
 
@@ -142,7 +142,7 @@ def _convention_propose(names: tuple[str, ...], reason: str, **fields: Any) -> C
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
 def _convention_accept(ids: tuple[str, ...], reason: str) -> ConventionDecision:
-    """Let it reach agents, and retire what it supersedes.
+    """Accept it, so that agents see it, and retire what it supersedes.
 
     Examples:
         memfs team convention accept times-are-utc --reason 'team meeting of 3 March'
@@ -154,7 +154,7 @@ def _convention_accept(ids: tuple[str, ...], reason: str) -> ConventionDecision:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
 def _convention_retire(ids: tuple[str, ...], reason: str) -> ConventionDecision:
-    """End it.
+    """Retire it, so that agents no longer see it.
 
     Examples:
         memfs team convention retire tabs-not-spaces
@@ -202,7 +202,7 @@ def written_by(one: LearnedFrom) -> str:
     "--as-of", "as_of", metavar="REV", default="HEAD", show_default=True, help="The version at this revision or date."
 )
 def blame(workspace: Workspace, id: str, field: str, as_of: str) -> tuple[LearnedFrom, ...]:
-    """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
+    """Show which commit brought each field of an item, when, and who wrote it: agent, session, interface and tool.
 
     Each element of a list counts by itself. With FIELD only that one and what is below it, such as content, tags or
     origin. Changes that are not committed yet are not shown.
@@ -256,8 +256,8 @@ def _listed(ids: tuple[str, ...]) -> str:
 def bisect(workspace: Workspace, good: str, bad: str, expect: str, limit: int | None) -> BisectResult:
     """Find the commit that broke an answer, and say whose it is.
 
-    Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
-    full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed.
+    Both ends are asked first; then the commits between them that changed the memory are searched by bisection, each
+    with the full ranking as it was. Commits that cannot be read are skipped. Nothing is checked out or changed.
 
     Exit code 2: the expectation is not met at --good, or is met at --bad.
 
@@ -396,7 +396,7 @@ def _block_text(found: BlockReport) -> output.Text:
 @verb("check", text=_block_text, exit_code=lambda found: found.status.value != "current")
 @_file
 def _agents_md_check(workspace: Workspace, file: str | None) -> BlockReport:
-    """Say whether the block is what is agreed on. Exit code 1: it is not current.
+    """Check that the block is up to date. Exit code 1: it is not.
 
     Examples:
         memfs team agents-md check
@@ -468,7 +468,7 @@ def _access_text(report: AccessReport) -> output.Text:
 def access(
     workspace: Workspace, id: str | None, agent: str, session: str, since: str | None, limit: int
 ) -> AccessReport:
-    """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.
+    """Show which items were served, when, through which interface and to whom; with ID, only when that one was.
 
     The record is this machine's own, private and bounded: 'served.days' and 'served.megabytes' say how much is kept.
 

@@ -68,14 +68,14 @@ def _taken_back(done: Undone) -> str:
 @click.option("--since", metavar="WHEN", help="With --session or --agent: only what was written since then.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
-@click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
+@click.option("--by", default="", metavar="NAME", help="Record this agent as the author; you by default.")
 def undo(
     session: str, agent: str, commits: tuple[str, ...], since: str | None, dry_run: bool, message: str, by: str
 ) -> Undone:
     """Take back what a session, an agent or a commit wrote, as one new commit, and nothing else.
 
-    What others wrote into the same items later stays; what cannot be taken back because of that is listed. An undo is
-    taken back like any commit: memfs undo --commit REV. 'memfs restore' brings back an earlier state of an item.
+    What others wrote into the same items later stays; what cannot be taken back because of that is listed. You can undo
+    an undo, like any commit: memfs undo --commit REV. 'memfs restore' brings back an earlier state of an item.
 
     Exit code 1: there is nothing to undo, or nothing could be taken back.
 

@@ -60,7 +60,7 @@ def _text(done: UpdatedItem) -> Text:
 @click.option("--status", help="The stage of a plan or a convention, such as done or accepted; '' for none.")
 @click.option("--link", "links", multiple=True, metavar="[RELATION=]ID", help="Link it to another item; -ID removes.")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall.")
-@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own.")
+@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A type-specific field.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d.")
 @click.option("--agent", metavar="NAME", help="The agent that changes it; otherwise a person does.")
 @click.option("--session", metavar="NAME", help="The session it does so in.")
@@ -69,10 +69,10 @@ def _text(done: UpdatedItem) -> Text:
 def update(id: str, text: tuple[str, ...], edit: bool, allow_secret: str, **given: Any) -> UpdatedItem:
     """Change an item: its text where one is given ('-' reads standard input), and the fields that are named.
 
-    What is not named stays, also what a person wrote into the file beside it. New words are their writer's; the
-    commit names who changed the rest, and what an agent claims of an item leaves it an agent's trust at most. After
-    --edit your text stays in the file even if it is wrong; until it is right, recall uses the last good version.
-    'memfs restore' brings back what an item was.
+    Everything else in the file stays, including hand-written parts. Whoever changes the text becomes its author; the
+    commit names who changed other fields. When an agent changes more than importance or pin, the item's trust drops to
+    'agent' at most. After --edit your text stays in the file even if it is wrong; until it is right, recall uses the
+    last good version. 'memfs restore' brings back an earlier state.
 
     Exit code 1: refused, or the edited file is invalid.
 
