@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import sqrt
 from operator import add
-from typing import TYPE_CHECKING
 from weakref import ref
 
 from memfs.config_names import VECTOR_DB
@@ -35,10 +34,6 @@ from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex
 from memfs.search.vectors import VectorStore, VectorTable
 from memfs.store import Store
-
-if TYPE_CHECKING:
-    pass
-
 
 Progress = Callable[[int, int], None]
 Lacking = tuple[str, str, str]

@@ -147,10 +147,13 @@ def _patterns() -> dict[str, list[re.Pattern[str]]]:
     return found
 
 
-@lru_cache(maxsize=64)
 def traits(text: str) -> Traits:
     """What a text shows; of a long one, its first 5,000 characters."""
-    text = text[:_LOOKED_AT].strip()
+    return _traits(text[:_LOOKED_AT].strip())
+
+
+@lru_cache(maxsize=64)
+def _traits(text: str) -> Traits:
     words = [word.casefold() for word, stems in tokens(text) if stems and word.casefold() not in _EMPTY_WORDS]
     counted = {name: sum(len(cue.findall(text)) for cue in patterns) for name, patterns in _patterns().items()}
     sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]

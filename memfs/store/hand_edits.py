@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 ROOT_FILES = (SETTINGS_FILE,)
 _CLOCKS_DIFFER_NS = 60_000_000_000
 _RETRY_NS = 1_000_000_000
-"""In the state folder: an empty file. No edit that was made before its time is left to be committed."""
 _OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
 _OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
 
@@ -90,6 +89,7 @@ class HandEdits:
         One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
         Where there is something to commit, the next look is due in a second, should git be busy.
         """
+        # an empty file: no edit that was made before its time is left to be committed
         note, began = self._parts.repository.state / "looked", time.time_ns()
         with suppress(OSError):
             if seconds and 0 <= began - os.stat(note).st_mtime_ns < seconds * 1e9:

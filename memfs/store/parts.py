@@ -307,15 +307,15 @@ class Backlog:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the secondary location."""
-        found = self._secondary.problems() if self._secondary else []
+        rows = []  # made first: to look for them shows whether the location can be read
         for folder, waiting in self.missed().items():
             place = Path(folder).parent
             message = f"writes wait in {place}, which cannot be looked into: {waiting} are missing from answers"
             hint = f"set storage.secondary to {place}, or trust the workspace again where its own file names it"
             if self._secondary and folder == str(self._secondary.folder):
                 hint = "mount that disk again; memfs goes on where it stopped"
-            found.append(Problem(path=folder, code="SecondaryAway", message=message, hint=hint))
-        return found
+            rows.append(Problem(path=folder, code="SecondaryAway", message=message, hint=hint))
+        return [*(self._secondary.problems() if self._secondary else ()), *rows]
 
     def known(self) -> dict[str, int]:
         """How many writes wait in each folder that was ever used."""

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _REFS = "refs/memfs/"
 _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
-
 _COPY = "copy what you want to keep elsewhere"
 _LATER = "leave when that is over"
 _MESSAGE = "Remove memfs and its memory"

@@ -100,7 +100,6 @@ class MergeOutcome:
         before: the bytes that are there at present; None where there is no file.
         touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
         conflicts: the fields in which one value was displaced; where it is undecided, settings with ours and theirs.
-
         own: whether it is what the person had made of it.
         side: whose version it is, taken whole; "" for what comes of both.
         undecided: why it cannot be joined; "" where it is.
@@ -111,7 +110,6 @@ class MergeOutcome:
     before: bytes | None = None
     touched: bool = False
     conflicts: tuple[FieldConflict, ...] = ()
-
     own: bool = False
     side: Side = ""
     undecided: str = ""

@@ -419,10 +419,7 @@ class Reviews:
         bases, cut = merge_bases(repository, base, head), cut_off(repository)
         commits = beyond(repository, [head], bases[:1]) if bases else []
         if (cut and not bases) or cut.intersection(commits):
-            raise HistoryUnavailable(
-                "this clone is shallow: it lacks the commits that both sides began from",
-                hint="'git fetch --unshallow'; in a workflow, give actions/checkout 'fetch-depth: 0'",
-            )
+            raise shallow()
         if not bases:
             raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
         invisible = self._settings.security.allow_invisible

@@ -423,6 +423,19 @@ def test_invalid_metadata_is_an_error(saver: MemfsSaver) -> None:
         assert (caught.value.field, caught.value.path) == (field, path.relative_to(saver.workspace.root).as_posix())
 
 
+def test_a_user_without_a_home_has_the_types_of_this_process(
+    saver: MemfsSaver, own_world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no place for the list of types, what this process saved is read back in it (B5)."""
+
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert values_of(saver, put(saver, CONFIG, own=Own("x"))) == {"own": Own("x")}
+
+
 def test_an_unknown_class_is_named_with_the_way_to_allow_it(saver: MemfsSaver, own_world: Path) -> None:
     """A colleague's graph wrote it: the error says which serializer would take it, and that works (B5)."""
     config = put(saver, CONFIG, own=Own("x"))

@@ -78,7 +78,7 @@ def test_21_nothing_acknowledged_is_lost_and_batches_are_whole(
     root = workspace.root
     kills, acknowledged = scale(8, 200), 0
     for kill in range(kills):
-        reported = killed_before(20 + 53 * kill % 401, root)
+        reported = killed_before(20 + 53 * kill % 1_201, root)
         acknowledged += len(reported)
         with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
             look(workspace, reported)

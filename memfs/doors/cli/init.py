@@ -184,8 +184,8 @@ def init(
             return _set_up(place, dry_run)
         _refuse_nested(root, place, nested)
     if user and (dry_run or path is not None or invocation().workspace is not None):
-        folder = "--dry-run is for a workspace in a folder, not for --user"
-        raise click.UsageError(folder if dry_run else "name a folder or say --user, not both")
+        only_folders = "--dry-run is for a workspace in a folder, not for --user"
+        raise click.UsageError(only_folders if dry_run else "name a folder or say --user, not both")
     if dry_run:
         return _plan(root)
     with open_user_workspace(watch=False) if user else _workspace(root) as workspace:

@@ -246,8 +246,8 @@ class KnownTypes:
         if not fresh:
             return
         lines = "".join(f"{module} {name}\n" for module, name in fresh if _is_intact(module, name))
-        path = list_path().parent / FILE
         with suppress(MemfsError, OSError):
+            path = list_path().parent / FILE
             io.make_private_folder(path.parent)
             with io.descriptor(io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)) as fd:
                 io.write_all(fd, f"\n{lines}".encode(), str(path))  # the line before may have been cut

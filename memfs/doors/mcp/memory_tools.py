@@ -160,17 +160,17 @@ def memory_search(opened: WorkspaceSession, caller: Origin, given: Given) -> Too
     from memfs.recall.fence import fence
 
     text, limit, within = given["query"], given["limit"], filters(given)
-    delivery, data = opened.workspace.sources.delivery, dict[str, Any]()
+    most, data = opened.workspace.settings.memory.recall_tokens, dict[str, Any]()
     found: Recall | DeliveryResult
     if given.get("as_of"):
-        past, most = _past(opened.workspace, given["as_of"]), delivery.memory.recall_tokens or UNBOUNDED
-        asked = replace(within or Query(), text=text, limit=limit, max_tokens=most)
+        past = _past(opened.workspace, given["as_of"])
+        asked = replace(within or Query(), text=text, limit=limit, max_tokens=most or UNBOUNDED)
         found = past.recall.search(asked, leave_out=withheld)
         memories, ids = fence(found.hits), [hit.item.id for hit in found.hits]
         notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
         data["as_of"] = past.commit
     else:
-        tokens = None if delivery.memory.recall_tokens else UNBOUNDED
+        delivery, tokens = opened.workspace.sources.delivery, None if most else UNBOUNDED
         found = delivery.recall(text, limit=limit, max_tokens=tokens, agent=caller.agent, within=within)
         memories, ids, notes = found.text, list(found.ids), _notes(opened, found)
     data = {"memories": memories, "ids": ids, "notes": notes, **data}
