@@ -227,18 +227,7 @@ class Syncer:
             for number in range(1, _ROUNDS + 1):
                 if theirs or number > 1:
                     theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
-                    merged = self._merger.merge(
-                        theirs,
-                        f"Merge {asked.remote.name}/{asked.branch}",
-                        source="sync",
-                        dry_run=asked.dry_run,
-                        adopt=False,
-                        # two people may both have begun a memory on its own branch
-                        unrelated=asked.branch == BRANCH and is_separate(self._repository),
-                    )
-                    if not asked.dry_run and not merged.waiting:
-                        self._seen.note(asked.remote.name, asked.branch, theirs)
-                    joined = _both(joined, merged)
+                    joined = _both(joined, self._merge(asked, theirs))
                 elif not asked.dry_run:
                     self._store.flush_now(_LATER)
                 tip = self._repository.head_commit() or ""
@@ -278,6 +267,21 @@ class Syncer:
             if done is None or done.joined is None:
                 raise
             return replace(done, refused=error)
+
+    def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:
+        """Merge the remote's commit into this branch, and note that it is known here."""
+        merged = self._merger.merge(
+            theirs,
+            f"Merge {asked.remote.name}/{asked.branch}",
+            source="sync",
+            dry_run=asked.dry_run,
+            adopt=False,
+            # two people may both have begun a memory on its own branch
+            unrelated=asked.branch == BRANCH and is_separate(self._repository),
+        )
+        if not asked.dry_run and not merged.waiting:
+            self._seen.note(asked.remote.name, asked.branch, theirs)
+        return merged
 
     def _refuse_absent(self, tips: Mapping[str, str], asked: _SyncRequest) -> str:
         """Refuse to make an unrequested branch beside those that are there, or that was removed there.
