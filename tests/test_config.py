@@ -77,6 +77,8 @@ def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path) -> None:
         load(write(tmp_path, "[index]\nengine = whoosh\n"), environ={})
     assert (caught.value.path, caught.value.line) == ("memfs.toml", 2)
     assert caught.value.message.startswith("not TOML: ")
+    with pytest.raises(SettingInvalid, match=r"toml:3: not TOML: [^(]*\("):
+        load(write(tmp_path, "[index]\n\nengine = "), environ={})
 
 
 @pytest.mark.parametrize("text", ["[review]\n[recall]\n[review]\n", "[recall]\nlimit = 1\nlimit = 2\n"])

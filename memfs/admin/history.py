@@ -204,7 +204,7 @@ class History:
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
         if any(map(self._store.index_sync.rejected, unsaved)):
             return f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
-        return f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
+        return f"'memfs commit' commits it; or {undo}"
 
     def _plans(self, commit: str, target: str | None) -> list[FilePlan]:
         then = {

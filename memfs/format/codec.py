@@ -359,10 +359,6 @@ class Codec:
             return False
         return True
 
-    def obeys(self, document: Mapping[str, Any], schema: str) -> bool:
-        """Whether a document's schema allows these plain values."""
-        return not self.schemas.check_document(document, schema)
-
     # -- reading --------------------------------------------------------------------------------------------------
     def kind_at(self, path: str) -> Kind:
         """The kind of the items in a file's folder.
@@ -425,8 +421,10 @@ class Codec:
         try:
             if named == kind.name:
                 return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
-            hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
-            fault = SchemaInvalid(f"type {named!r} in the folder of {kind.name!r}", field="type", hint=hint)
+            names = [one.name for one in self.kinds]
+            what, near = ("type", "") if named in names else ("unknown type", nearest(named, names))
+            hint = near or f"write 'type: {kind.name}', remove the line, or move the file"
+            fault = SchemaInvalid(f"{what} {named!r} in the folder of {kind.name!r}", field="type", hint=hint)
         except SchemaInvalid as error:
             fault = error
         from memfs.format.schema import SchemaError  # only wanted once something is wrong

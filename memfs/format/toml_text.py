@@ -21,7 +21,7 @@ FORMAT_VERSION = 2
 _LIMIT = 1 << 20
 _DIGITS = 18
 _BLANK_END = regex(r"(\r?\n)(?:\r?\n)+\Z")
-_AT_LINE = regex(r"\(at line (\d+), column (\d+)\)")
+_AT_LINE = regex(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 def read(root: Path, name: str = FILE) -> str:
@@ -56,9 +56,9 @@ def parse(text: str) -> dict[str, Any]:
         raise SettingInvalid("nested too deeply", path=FILE, hint="settings are plain values in tables") from error
     except ValueError as error:  # also what no TOML error is made of, such as a number of 5,000 digits
         place = _AT_LINE.search(str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        reason = _AT_LINE.sub("", str(error)).strip()
-        reason = f"not TOML: {reason[:1].lower()}{reason[1:]}"
+        line = int(place[1] or len(text.splitlines())) if place else None
+        column = int(place[2]) if place and place[2] else None
+        reason = f"not TOML: {str(error)[:1].lower()}{_AT_LINE.sub('', str(error)[1:]).rstrip()}"
         hint = 'write settings like: engine = "sqlite"'
         if "twice" in reason or "overwrite" in reason:
             hint = "name each table and each setting once; the lines of a table stand together below its name"

@@ -256,7 +256,7 @@ class StateFiles:
             raise error.located(change.path) from None
         try:
             sidecars.refuse_reserved(values)
-            reduced, taken = sidecars.spill(values, change.path, lambda part: codec.obeys(part, schema))
+            reduced, taken = sidecars.spill(values, change.path, lambda d: not codec.schemas.check_document(d, schema))
         except errors.MemfsError as error:
             raise error.located(change.path) from None
         data = codec.write_document(reduced, change.path, schema)

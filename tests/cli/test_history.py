@@ -195,6 +195,7 @@ def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str])
     """Without a revision, or with two places to take it from, restore changes nothing and says what to name."""
     before = item.read_bytes()
     ran = memfs("restore", *arguments)
+    assert ("'x' is not forgotten" in ran.err) == (arguments == ["x"])
     assert (ran.code, item.read_bytes()) == (2, before)
     assert "--displaced" in ran.err
 
@@ -202,6 +203,7 @@ def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str])
 def test_restore_brings_back_what_was_forgotten(item: Path, memfs: Memfs) -> None:
     """Whether the removal has a commit by now or not, the id alone brings the item back as it was last."""
     before = item.read_bytes()
+    assert memfs("restore", "nothere").err.startswith("memfs: no memory ever had the id 'nothere'\n")
     memfs("forget", "x")
     for _ in range(2):
         assert not item.exists()
@@ -253,7 +255,7 @@ def test_restore_does_not_overwrite_an_uncommitted_edit(item: Path, memfs: Memfs
     item.write_text(item.read_text().replace("two", "mine"))
     ran = memfs("restore", "--from", "HEAD~1", "x")
     assert ran.code == 1
-    assert "memfs commit" in ran.err
+    assert "'memfs commit' commits it; or undo it with 'git checkout" in ran.err
     assert "mine" in item.read_text()
 
 

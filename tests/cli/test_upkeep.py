@@ -33,7 +33,7 @@ def test_status_json_is_the_contract(root: Path, item: Path, memfs: Memfs) -> No
 
 
 def test_status_names_problems_and_edits_and_still_succeeds(root: Path, item: Path, memfs: Memfs) -> None:
-    """An invalid file appears in status with line and remedy; the code stays 0."""
+    """Edits are listed in order, an invalid one with line and remedy, and a merge in progress; the code stays 0."""
     other = root / memfs("remember", "another", "--id", "y", "--json").json["path"]
     other.write_text(other.read_text().replace("another", "edited"))
     item.write_text("content: x\nttle: y\n")
@@ -46,12 +46,14 @@ def test_status_names_problems_and_edits_and_still_succeeds(root: Path, item: Pa
         "SchemaInvalid",
     )
     assert "title" in problem["hint"]
-    assert sorted(ran.json["hand_edits"]) == sorted(path.relative_to(root).as_posix() for path in (item, other))
+    assert ran.json["hand_edits"] == sorted(path.relative_to(root).as_posix() for path in (item, other))
     shown = memfs("status").out
     assert "to commit  2 uncommitted hand edits\n" in shown
     assert f"edited {other.relative_to(root).as_posix()}\n" in shown
     assert f"edited {item.relative_to(root).as_posix()}  invalid" in shown
     assert "ttle" in shown
+    (root / ".git/MERGE_HEAD").write_text("")
+    assert "to commit  2 uncommitted hand edits (a merge is in progress)\n" in memfs("status").out
 
 
 def test_status_lists_what_waits_below_its_count(memfs: Memfs) -> None:
@@ -63,7 +65,7 @@ def test_status_lists_what_waits_below_its_count(memfs: Memfs) -> None:
     at = next(number for number, row in enumerate(rows) if row.startswith("to commit"))
     waiting = [number for number, row in enumerate(rows) if row.split()[0] == "waiting"]
     assert waiting == list(range(at + 1, at + 1 + len(waiting)))
-    assert rows[at] == f"to commit  2 changes to {len(waiting)} files"
+    assert rows[at] == f"to commit  {len(waiting)} files"
 
 
 def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ def test_json_items_are_read_and_located() -> None:
         ("title: x\ncreated: 2024-13-45\n", '2:10: created: "2024-13-45" is not a date or time (' + DATE + ')'),
         ("title: x\nlinks:\n- relation: y\n", "3:3: links.0: 'to' is missing (add 'to: ...': id of the other item)"),
         ("type: episodic\ntitle: x\n", "1:7: type: type 'episodic' in the folder of 'semantic' (" + MOVE + ")"),
+        ("type: rul\ntitle: x\n", "1:7: type: unknown type 'rul' in the folder of 'semantic' (did you mean 'rule'?)"),
         ("type: semantic\n", "1:1: needs 'content' or 'title' (write content, a title, or both)"),
         ("content: ''\n", "1:10: content: an item needs content or a title (write what to remember)"),
         ("- a\n", "1: the file holds a list, not keys and values (write 'key: value' lines)"),

@@ -71,7 +71,7 @@ export_options = options(
 def _text(done: ExportReport) -> Text:
     yield from export_text(done)
     if not done.done.total:
-        yield Note("there is no such memory; 'memfs state export' writes the documents of multi-agent systems")
+        yield Note("0 memories to export; 'memfs state export' writes the documents of multi-agent systems")
 
 
 @verb("export", text=_text, exit_code=incomplete)

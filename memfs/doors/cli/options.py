@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memfs import private
+from memfs import errors, private
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_types, invocation, options, remark
 from memfs.doors.cli.declare import click
-from memfs.errors import ContentError, EraseRefused, ItemNotFound, ItemSyntaxError, PathEscape, SettingInvalid
 from memfs.fs.workspace_location import code_of, named_workspace
 from memfs.model import Layer, Phase, Query
 from memfs.model.ids import of_mount, without_mount
@@ -66,7 +65,7 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
     check_reason(reason)
     for path in paths:
         if workspace.store.index_sync.is_item(path):
-            with suppress(ContentError, FileNotFoundError):
+            with suppress(errors.ContentError, FileNotFoundError):
                 allow_in_file(workspace.parts, path, reason)
     workspace.store.refresh(paths)
 
@@ -80,7 +79,7 @@ def confirm_rewrite(question: str, plan: output.Text) -> None:
     """
     if invocation().json or not output.is_interactive():
         hint = "look at --dry-run first, then repeat it with --yes"
-        raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
+        raise errors.EraseRefused("this rewrites history and cannot be undone", hint=hint)
     output.render(None, plan, json=False)
     click.confirm(question, abort=True, err=True)
 
@@ -112,7 +111,7 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
     """The item that a person means by an id or a path.
 
     Raises:
-        ItemNotFound, ContentError: there is none, or its file is invalid.
+        ItemNotFound, ContentError: there is none, or its file is invalid; the hint says what brings it back.
         Unclear: it is a folder.
     """
     name = reference(workspace, written)
@@ -121,7 +120,36 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
         hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
         raise Unclear(f"{written} is a folder", hint)
     _refuse_private(written)
-    return workspace.store.find(name)
+    try:
+        return workspace.store.find(name)
+    except errors.ItemNotFound as error:
+        error.hint = _way_back(workspace, name) or error.hint
+        raise
+
+
+def _way_back(workspace: Workspace, target: str) -> str:
+    """What brings back an item that was pruned or forgotten; "" where it is there, or no commit holds it."""
+    with suppress(errors.MemfsError):
+        if (pruned := workspace.pruner.pruned.find(target)) is not None:
+            return f"it was pruned into {pruned.path}: 'memfs restore {pruned.id}' brings it back"
+        if last_held(workspace, target):
+            return f"it was forgotten: 'memfs restore {named(workspace, target)}' brings it back"
+    return ""
+
+
+def last_held(workspace: Workspace, target: str) -> str | None:
+    """The newest revision that holds an item which is gone; None where it is there.
+
+    Raises:
+        ItemNotFound: no commit ever had it.
+    """
+    name = str(named(workspace, target))
+    found = [] if workspace.history.holds(name) else workspace.history.log(name, 1)
+    for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
+        with suppress(errors.HistoryUnavailable):
+            workspace.history.content(revision, name)
+            return revision
+    return None
 
 
 def _refuse_private(written: str) -> None:
@@ -133,7 +161,7 @@ def _refuse_private(written: str) -> None:
     if of_mount(written) == private.NAME:
         verb = invocation().command.partition(" ")[2]
         hint = f'memfs -C "$(memfs status --private)" {verb} {without_mount(written)}'
-        raise ItemNotFound(f"{written!r} is in your private memory, a separate workspace", hint=hint)
+        raise errors.ItemNotFound(f"{written!r} is in your private memory, a separate workspace", hint=hint)
 
 
 def named(workspace: Workspace, target: str | None, revision: str = "") -> str | None:
@@ -151,9 +179,9 @@ def named(workspace: Workspace, target: str | None, revision: str = "") -> str |
         return named
     try:
         return workspace.store.find(target).id
-    except ContentError:
+    except errors.ContentError:
         return target
-    except ItemNotFound:
+    except errors.ItemNotFound:
         _refuse_private(target)
         return workspace.history.begun(target, revision)
 
@@ -171,7 +199,7 @@ def place(workspace: Workspace, written: str) -> str:
     below = (_below(root, os.path.join(base, plain)) for base in tried)  # only what belongs to the memory
     candidates = list(dict.fromkeys(filter(None, below)))
     if not candidates:
-        raise PathEscape(
+        raise errors.PathEscape(
             "the path leads out of the memory of this workspace",
             path=written,
             hint=f"name a file below {root / CONTENT}, or another workspace with -C",
@@ -276,7 +304,7 @@ def refuse_overruled(key: str, origin: str) -> None:
 
     if is_of_the_process(origin):
         message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
-        raise SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
+        raise errors.SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
 
 
 def block_of(workspace: Workspace) -> AgentsBlock:
@@ -311,7 +339,7 @@ def decoded(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
+        raise errors.ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
 
 
 # -- items --------------------------------------------------------------------------------------------------------

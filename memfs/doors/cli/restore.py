@@ -9,14 +9,13 @@ import click
 
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
-from memfs.doors.cli.options import land, named
+from memfs.doors.cli.options import land, last_held, named
 from memfs.doors.cli.output import Table, Text, count, styled
-from memfs.errors import HistoryUnavailable, ItemNotFound, MemfsError
+from memfs.errors import ItemNotFound
 from memfs.model.ids import stem_of
 
 if TYPE_CHECKING:
     from memfs.admin.history import Recoverable
-    from memfs.workspace import Workspace
 
 _WHICH = "which state is to come back?"
 _HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
@@ -84,11 +83,12 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         name, pruned = str(target), workspace.pruner.pruned
         packed = revision is None and not displaced and pruned.find(name) is not None
         if revision is None and not (displaced or packed):
-            revision = _last_held(workspace, name)
             names = [stem_of(row.path) for row in workspace.recovered.list()]
             displaced = name in names and not workspace.store.locate(name)
+            with suppress(*[ItemNotFound] * displaced):  # no commit ever had it
+                revision = last_held(workspace, name)
             if revision is None and not displaced:
-                raise Unclear(_WHICH, restore_hint(workspace, name) or _HINT)
+                raise Unclear(f"{name!r} is not forgotten: {_WHICH}", _HINT)
         if revision is None:
             if dry_run or message:
                 raise Unclear("--dry-run and --message are not for --displaced, nor for what was pruned")
@@ -106,25 +106,3 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     if kept:
         remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back")
     return Restoration(done.restored, done.removed, done.commit)
-
-
-def restore_hint(workspace: Workspace, target: str) -> str:
-    """What brings back an item that was pruned or forgotten; "" where it is there, or no commit holds it."""
-    with suppress(MemfsError):
-        if (pruned := workspace.pruner.pruned.find(target)) is not None:
-            return f"it was pruned into {pruned.path}: 'memfs restore {pruned.id}' brings it back"
-        if _last_held(workspace, target):
-            return f"it was forgotten: 'memfs restore {named(workspace, target)}' brings it back"
-    return ""
-
-
-def _last_held(workspace: Workspace, target: str) -> str | None:
-    """The newest revision that holds an item which is gone; None where it is there, or no commit holds it."""
-    name, found = str(named(workspace, target)), []
-    with suppress(ItemNotFound):  # no commit ever had it
-        found = [] if workspace.history.holds(name) else workspace.history.log(name, 1)
-    for revision in (end for one in found for end in (one.short, f"{one.short}~1")):
-        with suppress(HistoryUnavailable):
-            workspace.history.content(revision, name)
-            return revision
-    return None

@@ -440,17 +440,14 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         learned, edits = store.edit_finder.look()  # brings the index in step first
     pending, head, detailed = store.pending(), workspace.repository.head(), all_ or invocation().json
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
-    to_commit, files = [], len(pending.paths)
-    if pending.count:
-        of = f" to {output.count(files, 'file')}" if files not in (0, pending.count) else ""
-        why = f" ({pending.reason})" if pending.reason else ""
-        to_commit.append(output.count(pending.count, "change") + of + why)
-    if edits:
-        to_commit.append(output.count(len(edits), "uncommitted hand edit"))
+    told = ((pending.paths, "file"), (edits, "uncommitted hand edit"))
+    to_commit = ", ".join(output.count(len(paths), word) for paths, word in told if paths) or "nothing"
+    if reason := pending.reason or (workspace.repository.busy() if edits else ""):
+        to_commit += f" ({reason})"
     parts = (
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
-        StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: ", ".join(to_commit) or "nothing"}),
+        StatusPart("hand_edits", tuple(sorted(edits)), {_TO_COMMIT: to_commit}),
         _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
         _watch(workspace, detailed),
         _resident(workspace),

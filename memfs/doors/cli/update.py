@@ -161,7 +161,7 @@ def _path_of(workspace: Workspace, written: str) -> str:
     """The file of an item, also when it cannot be read at present."""
     named = reference(workspace, written)
     try:
-        return workspace.store.find(named).path
+        return item_named(workspace, named).path
     except ContentError as error:
         if error.path:
             return error.path
