@@ -418,7 +418,7 @@ def verify(path: Path) -> BackupManifest:
 
 
 def _invalid(reason: str) -> BackupInvalid:
-    return BackupInvalid(f"this is not a sound backup: {reason}", hint="use another backup")
+    return BackupInvalid(f"this is not a valid backup: {reason}", hint="use another backup")
 
 
 _STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})

@@ -383,7 +383,7 @@ def _unwanted(checker: Checker) -> Iterator[Problem]:
         stray = not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
         if stray and entry.regular and entry.path.startswith(_ITEMS) and "/." not in entry.path:
             page = name.endswith((".md", ".markdown"))
-            message = "only YAML and JSON files are memories, so nobody reads this one"
+            message = "only YAML and JSON files are memories, so memfs ignores this file"
             hint = f"memfs import {entry.path}, then remove it" if page else "move it elsewhere, or remove it"
             yield Problem.warning(entry.path, "NotAMemory", message, hint)
         if is_temporary(name):
@@ -398,7 +398,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
         hint = "memfs check --fix writes it"
         yield Problem.warning(ATTRIBUTES, "AttributesMissing", message, hint)
     elif not _joined_by_field(checker):
-        message = "git joins memory files as plain text: no attribute asks for the merge driver"
+        message = "git merges memory files as plain text: no attribute asks for the merge driver"
         hint = "memfs check --fix adds it"
         yield Problem.warning(ATTRIBUTES, "MergeAttributeMissing", message, hint)
     for conflict in attribute_conflicts(checker.parts.repository, checker.own_paths()):

@@ -502,7 +502,7 @@ class Eraser(HistoryRewrite):
         on_disk = any(map(target.named.means, self._store.edit_finder.own_paths()))
         if not target.removal.paths and not target.removal.blobs and not on_disk and not target.removal.traces.versions:
             raise errors.ItemNotFound(
-                f"nothing is or ever was called {target.named.reference!r}", hint="give the whole id, or a path"
+                f"no item, past or present, is called {target.named.reference!r}", hint="give the full id, or a path"
             )
 
     def _refuse_edited(self, target: Target) -> None:

@@ -308,15 +308,15 @@ class Repairer:
             return _lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'")
         stamp = self._store.index_sync.stamp_of(path) or document_stamps(self._parts).get(path)
         if not rot and self._parts.codec.accepts(found.data, path):
-            return _lost(path, f"its bytes are whole, and it is not used for another reason: {reason}")
+            return _lost(path, f"its bytes are undamaged, and it is not used for another reason: {reason}")
         if not rot and self._parts.repository.busy():
             return _lost(path, f"{self._parts.repository.busy()}; finish that first")
         whole = self._whole(path, stamp.blob if rot and stamp else "") or self._older(path)
         if whole is None:
-            return _lost(path, f"no whole version of it is left anywhere ({reason})")
+            return _lost(path, f"no good version of it is left anywhere ({reason})")
         data, source = whole
         name = DAMAGED + sha256(found.data)[:16]
-        sentence = f"its content is taken from {source}; 'memfs restore --displaced' lists the bytes it had as {name}"
+        sentence = f"restored from {source}; the bytes it had are kept as {name} ('memfs restore --displaced')"
         return _done(Repair(path=path, sentence=sentence), lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:
@@ -346,7 +346,7 @@ class Repairer:
                 with suppress(errors.HistoryError):
                     there = self._parts.repository.read(revision.commit, path)
                     if there is not None and self._parts.codec.accepts(there, path):
-                        return there, f"commit {revision.short}, the newest whole version"
+                        return there, f"commit {revision.short}, the newest good version"
         return None
 
     def _put_back(self, path: str, damaged: bytes, data: bytes, name: str) -> None:

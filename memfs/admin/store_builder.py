@@ -433,7 +433,7 @@ def _install(store: Store, repository: Repository) -> bool:
 
 SUFFIXES = ("yaml", "yml", "json")
 _COMMAND = "memfs"
-_NAME = "joins memory files field by field"
+_NAME = "merges memory files field by field"
 _SECTION = f"merge.{DRIVER}"
 _ANSWERED = 2  # the driver answers 0 or 1; anything above comes of a program that is not there, or knows no such verb
 
@@ -490,7 +490,7 @@ def is_driver_named(common_dir: Path) -> bool:
 def driver_problems(repository: Repository) -> Iterator[Problem]:
     """A warning where git would join memory files as plain text."""
     if not has_driver(repository):
-        message = "git joins memory files as plain text here: the merge driver is not installed"
+        message = "git merges memory files as plain text here: the merge driver is not installed"
         hint = "'memfs init' installs it"
         yield Problem.warning("", "MergeDriverMissing", message, hint)
 

@@ -354,7 +354,7 @@ _SHARE = 3
 """Further sources may take the third part of a budget, and what the items leave."""
 _RULES = 3
 _MORE = "(more was found, and had no room)"
-_UNFIT = "(perhaps nothing fits: no memory here has much of what was asked)"
+_UNFIT = "(there may be no good match: no memory here contains much of what was asked)"
 
 
 def recalled(

@@ -203,7 +203,7 @@ def lock_reason(layout: Layout, lock: Path) -> str:
     holder = at_work(layout)
     if holder:
         return f"{lock.name} is held, for {age} s, probably by git {holder.verb} (process {holder.pid})"
-    return f"{lock.name} is {age} s old and no git process is seen to hold it; if none runs elsewhere, delete {lock}"
+    return f"{lock.name} is {age} s old and no git process appears to hold it; if none runs elsewhere, delete {lock}"
 
 
 def at_work(layout: Layout) -> GitProcess | None:

@@ -83,7 +83,7 @@ def remote_of(repository: Repository, name: str) -> Remote:
     fetch = config.get(f"remote.{name}.url", "")
     if not _NAME.fullmatch(name) or not fetch:
         known, named = configured(repository), ascii(name)[1:-1][:100]
-        hint = f"there is {', '.join(known)}" if known else f"'git remote add {named} ADDRESS' adds it"
+        hint = f"the remotes are: {', '.join(known)}" if known else f"'git remote add {named} ADDRESS' adds it"
         raise RemoteInvalid(f"there is no remote {named!r}", hint=hint)
     given = config.get(f"remote.{name}.pushurl", "")
     fetch, push = _placed(repository, fetch), _placed(repository, given or fetch)

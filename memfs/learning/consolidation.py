@@ -167,7 +167,7 @@ IMPORTANT = 1.5
 _HIGHEST = 10.0
 _LISTED = 10
 _SETTLE_SECONDS = 2.0
-_UNREADABLE = "its file cannot be read as it is now"
+_UNREADABLE = "its file cannot be read"
 _PERSON = "user"
 
 

@@ -334,7 +334,7 @@ class Recall:
     Attributes:
         query: what was asked.
         hits: what was found, best first.
-        partial: whether something may be missing: a file that the question could concern is damaged or invalid at
+        partial: whether the answer may be incomplete: a file that the question could concern is damaged or invalid at
             present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.

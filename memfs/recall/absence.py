@@ -127,7 +127,7 @@ def unfound(miss: WhyNot, text: str, content: str, *, semantic: bool) -> WhyNot:
     if miss.shared:
         why = f"the index does not have it as it is now, with {listed(miss.shared)}; memfs check says more"
         return replace(miss, reason="unindexed", explanation=why)
-    words = f"it has none of {listed(miss.lacking)}" if miss.lacking else "the question has no word to look for"
+    words = f"it does not contain {listed(miss.lacking)}" if miss.lacking else "the question has no word to look for"
     meaning = ", and others are nearer to what the question means" if semantic else ""
     notes = miss.notes
     asked, said = (analyzer.text_languages(one) for one in (text, content))

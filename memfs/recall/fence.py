@@ -79,7 +79,7 @@ def quoted(entry: Hit | MemoryItem) -> str:
         "status": item.status,
         "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
         "undecided": unresolved_note(item),
-        "note": "the file is invalid at present; this is its last good version" if hit.stale else "",
+        "note": "the file is currently invalid; this is its last good version" if hit.stale else "",
         "title": item.title,
         "passage": _place(hit),
         "earlier versions": "; ".join(map(str, hit.earlier)),

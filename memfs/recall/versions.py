@@ -97,7 +97,7 @@ def _opposed(one: _Statement, other: _Statement) -> str:
             return ""
         differ = [place for place, pair in enumerate(zip(one.stems, other.stems, strict=True)) if pair[0] != pair[1]]
         swapped = len(differ) == 2 and one.stems[differ[0]] == other.stems[differ[1]]
-        return "one turns round what the other prefers" if swapped else ""  # ``tabs over spaces`` and the reverse
+        return "one reverses what the other prefers" if swapped else ""  # ``tabs over spaces`` and the reverse
     start, end = _common(one.stems, other.stems)
     mine, theirs = (each.words[start : len(each.words) - end] for each in (one, other))
     if not (0 < len(mine) <= _MOST_CHANGED and 0 < len(theirs) <= _MOST_CHANGED):
@@ -106,7 +106,7 @@ def _opposed(one: _Statement, other: _Statement) -> str:
     opposed = frozenset({says.casefold(), said.casefold()}) in _OPPOSED and start + end > 0 and start >= one.condition
     least = 1 if _names_value(one.text) else 2
     if opposed or (start + end >= least and _is_another_value(one, mine, theirs, start, end)):
-        return f"one says {says}, the other {said}"
+        return f"they disagree: {says} and {said}"
     return ""
 
 

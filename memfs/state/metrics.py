@@ -662,9 +662,9 @@ class AgentAnalyst:
         if name := name_in(sorted(active), agent) or name_in(sorted(known), agent):
             return name
         hint = nearest(agent, known) or (
-            f"there are {', '.join(sorted(known)[:20])}" if known else "none did anything yet"
+            f"the agents are: {', '.join(sorted(known)[:20])}" if known else "no agent has recorded anything yet"
         )
-        raise ItemNotFound(f"nothing is known of an agent {agent[:100]!r}", hint=hint)
+        raise ItemNotFound(f"no agent {agent[:100]!r} is known", hint=hint)
 
     # -- the present weight ---------------------------------------------------------------------------------------
     def _weight(self, agent: str) -> tuple[float, str]:

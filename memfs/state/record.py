@@ -326,7 +326,7 @@ class Continuations:
         match = _SHAPE.fullmatch(token) if isinstance(token, str) else None
         if match is None:
             raise TokenInvalid(
-                f"continuation token {_shown(token)} is none that memfs gave out",
+                f"{_shown(token)} is not a continuation token",
                 hint="use the token that storing the state returned",
             )
         path = state_paths.token_path(int(match[1]), token)

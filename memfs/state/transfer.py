@@ -498,7 +498,7 @@ class Exporter:
                 yield record
         if MEMORY in query.kinds and not query.iterations:
             for path in self._store.index_sync.rejected_items():
-                missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
+                missing[path] = f"{path} cannot be read; 'memfs check' says why"
 
     def _reads(self, query: StateQuery) -> Iterator[tuple[str, Callable[[], ExportRecord | None]]]:
         """The path of each document that may be wanted, and what reads it; None of what is not wanted after all."""

@@ -502,7 +502,7 @@ class IndexSync:
         if not entry.regular:
             found.closed.append(f"{path}/")
             self._closed += [path] if entry.refused else []
-            hint = "replace it by a folder or file, or move it away"
+            hint = "replace it with a regular file or folder, or move it away"
             error: MemfsError = NotRegularFile(entry.reason or "not a regular file", hint=hint)
             self._rejected[path] = RejectedFile(Problem.of(error, path), entry[1:5])
         elif not typed:
@@ -545,7 +545,7 @@ class IndexSync:
                 for entry in entries[start : start + _AT_ONCE]:
                     try:
                         if not entry.regular:
-                            hint = "replace it by a file, or move it away"
+                            hint = "replace it with a regular file, or move it away"
                             raise NotRegularFile("not a regular file", path=entry.path, hint=hint)
                         content = self.files.read(entry.path, ITEM_LIMIT)
                         check_id(stem_of(entry.path))

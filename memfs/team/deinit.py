@@ -87,8 +87,8 @@ class DeinitPlan:
     def remedy(self) -> str:
         """What to do where it is refused."""
         if self.processes:
-            return "end it first; --force goes on all the same"
-        return "; ".join([*self.remedies, "--force goes on, and it is lost"])
+            return "end it first; --force continues all the same"
+        return "; ".join([*self.remedies, "with --force it is lost"])
 
 
 class Deinit:
@@ -165,7 +165,7 @@ class Deinit:
         self._store.notice_commits(thorough=True)
         if count := len(self._recovered.uncommitted()) + len(self._recovered.damaged()):
             yield (
-                f"contents set aside by memfs: {count}",
+                f"versions that only memfs still holds: {count}",
                 "'memfs restore --displaced' lists them and brings them back",
             )
         # Writes for the branch that is checked out memfs commits before, where it commits at all.

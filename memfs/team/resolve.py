@@ -610,7 +610,7 @@ class Resolver:
         if not chosen:
             over = f" over {field!r}" if field else ""
             hint = "'memfs team conflicts' lists what waits"
-            raise errors.ItemNotFound(f"{item.id} carries no conflict{over}", hint=hint)
+            raise errors.ItemNotFound(f"{item.id} has no conflict{over}", hint=hint)
         taken = _to_take(item, chosen) if take else []
         after: MemoryItem | None = item
         for one in chosen:

@@ -165,8 +165,8 @@ def _order(one: Instruction, path: str, field: str = "", line: int | None = None
     hidden = f", hidden in {one.disguise}" if one.disguise else ""
     name = "InstructionQuoted" if one.quoted else "HiddenInstruction"
     subject = "speaks of what" if one.quoted else "it"
-    message = f"{subject} {one.what} (sign {one.rule}{where}{hidden}): {one.excerpt!r}"
-    hint = "" if one.quoted else "state the fact; who reads it decides what to do"
+    message = f"{subject} {one.what} (rule {one.rule}{where}{hidden}): {one.excerpt!r}"
+    hint = "" if one.quoted else "state the fact only"
     return finding(name, message, path=path, line=line or (None if field else one.line), hint=hint)
 
 

@@ -146,7 +146,7 @@ class Report:
         return sum(found.severity == severity for found in self.findings)
 
     def failed(self, *, strict: bool = False) -> bool:
-        """Whether the change must not go in as it is: there are errors, or, where strict, warnings."""
+        """Whether the change must not be merged as it is: there are errors, or, where strict, warnings."""
         return bool(self.count(ERROR) or (strict and self.count(WARNING)))
 
 
@@ -503,7 +503,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def _head(report: Report) -> str:
-    verdict = "It must not go in as it is" if report.failed() else "No objections"
+    verdict = "Do not merge it as it is" if report.failed() else "No objections"
     if not report.failed() and report.count(WARNING):
         verdict = "It is worth a look"
     text = summary(report)

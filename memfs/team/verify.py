@@ -129,7 +129,7 @@ class Signatures:
         named = os.fspath(given) if given else self._repository.signing.settings().get("gpg.ssh.allowedsignersfile", "")
         if not named:
             raise SigningFailed(
-                "no list says who may sign",
+                "no list of allowed signers",
                 hint="give --allowed-signers FILE, or git config --global gpg.ssh.allowedSignersFile FILE",
             )
         path = Path(os.path.expanduser(named))

@@ -295,7 +295,7 @@ def test_repair_takes_what_waits_from_the_journal(workspace: Workspace) -> None:
     stored = workspace.store.put(MemoryItem("the cat moved to the attic", "semantic", id="cat"))
     rot_text(workspace)
     (done,) = repairer(workspace).repair()
-    assert (done.done, "taken from the journal" in done.sentence) == (True, True)
+    assert (done.done, "restored from the journal" in done.sentence) == (True, True)
     assert workspace.store.get("cat") == stored
 
 
@@ -308,7 +308,7 @@ def test_repair_says_when_only_an_older_version_is_left(workspace: Workspace, gi
     rot_text(workspace)
     (done,) = repairer(workspace).repair()
     assert done.done
-    assert "newest whole version" in done.sentence
+    assert "newest good version" in done.sentence
     assert git(workspace.root, "rev-parse", "HEAD")[:7] in done.sentence
     found = workspace.store.get("cat")
     assert found is not None

@@ -148,7 +148,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         (
             "undo",
-            "nothing is named to undo",
+            "nothing to undo was given",
             "name --session, --agent or both; or --commit HEAD, the newest commit",
         ),
     ],

@@ -28,7 +28,7 @@ def test_recall_and_list_say_what_is_missing(damaged: str, memfs: Memfs) -> None
     """Where the file itself is read it is left out; ``partial`` and a remark that names the file say so (S18)."""
     shown = memfs("recall", "sleeps", "--json", "--set", "index.texts=false")
     assert ([hit["id"] for hit in shown.json["hits"]], shown.json["partial"]) == (["dog"], True)
-    assert f"something may be missing: 1 file cannot be read as it is now: {damaged}" in shown.err
+    assert f"results may be incomplete: 1 file cannot be read: {damaged}" in shown.err
     listed = memfs("list", "--json")
     assert ([item["id"] for item in listed.json["items"]], listed.json["partial"]) == (["dog"], True)
     assert damaged in memfs("list").err
@@ -79,7 +79,7 @@ def test_fix_says_what_it_did(root: Path, damaged: str, memfs: Memfs) -> None:
     done = memfs("check", "--fix", "--json")
     (row,) = (one for one in done.json["repairs"] if one["path"] == damaged)
     assert (done.code, row["path"], row["done"]) == (0, damaged, True)
-    assert row["sentence"].startswith("its content is taken from commit ")
+    assert row["sentence"].startswith("restored from commit ")
     assert "the cat sleeps" in memfs("show", "cat").out
     (kept,) = memfs("restore", "--displaced", "--json").json["recoverable"]
     assert kept["path"] == damaged
@@ -110,6 +110,6 @@ def test_check_fix_repairs_rot_too(damaged: str, memfs: Memfs) -> None:
     ran = memfs("check", "--fix", "--integrity", "--json")
     assert ran.code == 0
     assert any(
-        row["path"] == damaged and row["sentence"].startswith("its content is taken from commit ") and row["done"]
+        row["path"] == damaged and row["sentence"].startswith("restored from commit ") and row["done"]
         for row in ran.json["repairs"]
     )

@@ -81,7 +81,7 @@ def test_a_backup_elsewhere_is_named_with_its_remedy(memfs: Memfs, item: str, tm
     done = memfs("admin", "erase", item, "--yes")
     assert done.code == 1
     assert "; no trace in " in done.out
-    assert f"left  {path}" in done.out
+    assert f"left   {path}" in done.out
     assert "delete them yourself" in done.err
 
 

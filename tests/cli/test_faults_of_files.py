@@ -49,7 +49,7 @@ def test_show_serves_the_last_good_version(wrong: str, memfs: Any) -> None:
     result = memfs("show", "a")
     assert result.code == 0
     assert "One two three" in result.out
-    assert "this is its last good version" in result.err
+    assert "showing its last good version" in result.err
     assert "did you mean 'content'?" in result.err
     found = memfs("show", "a", "--json").json
     assert (found["content"], found["stale"]) == ("One two three", True)

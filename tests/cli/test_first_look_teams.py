@@ -88,7 +88,7 @@ def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root:
         git(root, "commit", "-qam", title)
     git(root, "config", "--remove-section", "merge.memfs")
     subprocess.run(["git", "-C", str(root), "rebase", "-q", "other"], check=False, capture_output=True)
-    assert "'git rebase --continue' finishes" in memfs("team", "conflicts", "resolve", "--all").err
+    assert "run 'git rebase --continue' to finish" in memfs("team", "conflicts", "resolve", "--all").err
     git(root, "-c", "core.editor=true", "rebase", "--continue")
     assert (root / ".git/REBASE_HEAD").exists()
     ran = memfs("team", "conflicts")

@@ -279,7 +279,7 @@ def test_commit_names_edits_that_are_not_valid(root: Path, item: Path, memfs: Me
     assert memfs("commit", "--json").json["skipped"] == [path]
     ran = memfs("commit")
     assert (ran.code, ran.out) == (0, "Nothing was committed\n")
-    assert f"{path} is left alone: it is invalid, see 'memfs check'" in ran.err
+    assert f"skipped {path}: it is invalid; see 'memfs check'" in ran.err
     configuration = root / "ContextMemory/configuration/system_config.json"
     configuration.write_text("{")
     assert configuration.relative_to(root).as_posix() in memfs("commit", "--json").json["skipped"]

@@ -193,7 +193,7 @@ def test_what_private_memory_holds_is_counted(memfs: Memfs, root: Path) -> None:
 
     shown = memfs("inbox")
     assert shown.out == ""
-    assert "2 memories in private memory could be shared; 'memfs share' lists them" in shown.err
+    assert "2 private memories could be shared; 'memfs share' lists them" in shown.err
     assert memfs("share", "depots").code == memfs("share", "fences", "--keep-private").code == 0
     assert memfs("inbox", "--json").json["to_share_count"] == 0
 
@@ -231,5 +231,5 @@ def test_without_a_workspace_private_memory_is_named(memfs: Memfs, tmp_path: Pat
     project.mkdir()
     assert "private memory" not in memfs("-C", str(project), "inbox").err
     place = find_place(str(project))
-    assert f"your private memory of this project answers to -C {place.root}" in memfs("-C", str(project), "inbox").err
+    assert f"for this project's private memory use -C {place.root}" in memfs("-C", str(project), "inbox").err
     assert memfs("-C", str(place.root), "inbox").code == 0

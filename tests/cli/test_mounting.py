@@ -47,7 +47,7 @@ def test_a_mount_that_is_gone_is_reported_and_the_answer_partial(both: Callable[
     ran = both("recall", "billing")
     assert ran.out.startswith("ours")
     assert "the mount 'team' is left out: there is no such folder; name the folder that holds ContextMemory/" in ran.err
-    assert "something may be missing" not in ran.err
+    assert "results may be incomplete" not in ran.err
     assert both("recall", "billing", "--json").json["partial"]
 
 
@@ -55,7 +55,7 @@ def test_an_invalid_file_of_a_mount_is_named(both: Callable[..., Ran], root: Pat
     """P7: the note names the file after the mount."""
     path = next((root.parent / "T").rglob("pool.yaml"))
     path.write_text("content: [")
-    assert "1 file cannot be read as it is now: team:ContextMemory/" in both("recall", "billing").err
+    assert "1 file cannot be read: team:ContextMemory/" in both("recall", "billing").err
 
 
 def test_show_reads_an_item_of_a_mount(both: Callable[..., Ran], root: Path) -> None:

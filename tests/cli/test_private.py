@@ -58,11 +58,11 @@ def test_sharing_again_replaces_what_others_edited_on_request(memfs: Memfs, clon
     [copy] = clones[0].glob("ContextMemory/memories/*/*/region.yaml")
     before = copy.read_text()
     copy.write_text(before.replace("Frankfurt", "Paris"))
-    assert memfs("-C", first, "share", "region").out.startswith("Shared already")
+    assert memfs("-C", first, "share", "region").out.startswith("Already shared")
     assert "Paris" in copy.read_text()
     assert memfs("-C", first, "share", "region", "--replace").out.startswith("Brought up to date")
     assert "Frankfurt" in copy.read_text()
-    assert memfs("-C", first, "share", "region", "--replace").out.startswith("Shared already")
+    assert memfs("-C", first, "share", "region", "--replace").out.startswith("Already shared")
 
 
 def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tuple[Path, Path]) -> None:

@@ -144,7 +144,7 @@ def why_not(memfs: Memfs, *arguments: str) -> tuple[str, str]:
 def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None:
     """--why-not ID names why a memory is not among the hits, with what it scored."""
     assert why_not(filled, "database", "--why-not", "database") == ("hit", "it is hit 1 of 1")
-    assert why_not(filled, "database", "--why-not", "crash") == ("words", "it has none of 'database'")
+    assert why_not(filled, "database", "--why-not", "crash") == ("words", "it does not contain 'database'")
     sought = ("database", "--type", "procedural", "--since", "1d", "--why-not", "database")
     assert why_not(filled, *sought) == ("filter", "it does not fit type")
     filled("remember", "We chose PostgreSQL for transactions!", "--id", "again", "--title", "The database")
@@ -207,7 +207,7 @@ def test_what_nothing_answers_is_reported(filled: Memfs) -> None:
     """Where the hits hold next to nothing of the question, that is said; where one answers, it is not."""
     filled("remember", "Alice keeps bees behind the mill", "--id", "bees")
     ran = filled("recall", "which transactions does the tax office of Lisbon audit for Alice")
-    assert "perhaps nothing fits" in ran.err
+    assert "there may be no good match" in ran.err
     assert "bees" in ran.out
     asked = ("recall", "which transactions does the tax office of Lisbon audit for Alice", "--json")
     assert filled(*asked).json["nothing_fits"] is True
@@ -387,7 +387,7 @@ def test_an_empty_question_lists_the_newest(filled: Memfs, text: str) -> None:
     heads = [line for line in ran.out.splitlines() if line[:1].isalpha()]
     assert [head.split()[0] for head in heads] == ["database", "crash", "deploy"]
     assert "1.000" not in ran.out
-    assert "nothing was asked, so these are the newest" in ran.err
+    assert "no query given; showing the newest" in ran.err
 
 
 def test_a_question_of_common_words_finds_nothing(filled: Memfs) -> None:
@@ -450,7 +450,7 @@ def shown_ids(memfs: Memfs, *arguments: str) -> list[str]:
 def test_repeats_are_left_out_and_named(repeated: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """recall leaves out what repeats a hit, says so, and shows it with --no-dedupe or by setting (C4)."""
     ran = repeated("recall", "retries", "attempts")
-    assert "left out what repeats a hit: b; --no-dedupe shows it" in ran.err
+    assert "left out duplicates: b; --no-dedupe shows them" in ran.err
     assert repeated("recall", "retries", "attempts", "--json").json["duplicates"] == {"b": "a"}
     assert sorted(shown_ids(repeated)) == ["a", "c"]
     assert sorted(shown_ids(repeated, "--no-dedupe")) == ["a", "b", "c"]

@@ -125,7 +125,7 @@ def test_a_miss_says_that_meaning_was_not_searched(memfs: Memfs, monkeypatch: py
     """Where words find nothing the answer says how to go on; fenced text does not (D3)."""
     assert memfs("recall", "lorry", "--json").json["hint"] == ""  # an empty workspace has nothing to be found
     remember(memfs, "the truck is blue", "deploys go through jenkins")
-    hint = "meaning was not searched; 'memfs semantic on' switches it on"
+    hint = "search by meaning is off; 'memfs semantic on' switches it on"
     ran = memfs("recall", "lorry")
     assert (hint in ran.err, hint in ran.out) == (True, False)
     ran = memfs("recall", "blue truck", "--json")

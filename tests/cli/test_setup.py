@@ -307,7 +307,7 @@ def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memf
     ran = bare("init", str(root))
     assert ran.code == 0, ran.err
     assert ran.out.startswith("Made a git repository for the workspace in")
-    assert "that stood there already" in ran.out
+    assert "existing file" in ran.out
     assert git(root, "status", "--porcelain") == ""
     assert memfs("log", "x", "--json").json["revisions"]
     assert bare("init", str(root)).out.endswith("is a workspace already\n")

@@ -94,18 +94,16 @@ def test_what_may_both_hold_is_left_alone(one: str, other: str) -> None:
 
 def test_a_reason_names_both_values() -> None:
     """What is reported can be understood without the two texts."""
-    assert contradiction("The timeout is 30 s", "The timeout is 60 s") == "one says 30, the other 60"
+    assert contradiction("The timeout is 30 s", "The timeout is 60 s") == "they disagree: 30 and 60"
     assert contradiction("Use tabs", "Don't use tabs") == "one denies what the other says"
-    assert (
-        contradiction("Prefer tabs over spaces", "Prefer spaces over tabs") == "one turns round what the other prefers"
-    )
+    assert contradiction("Prefer tabs over spaces", "Prefer spaces over tabs") == "one reverses what the other prefers"
 
 
 def test_one_sentence_of_many_is_enough() -> None:
     """Longer texts are compared sentence by sentence."""
     one = "The gateway is new. Its timeout is 30 seconds.\nAda owns it."
     other = "We looked at the gateway. Its timeout is 90 seconds."
-    assert contradiction(one, other) == "one says 30, the other 90"
+    assert contradiction(one, other) == "they disagree: 30 and 90"
 
 
 def test_no_text_contradicts_itself_or_nothing() -> None:

@@ -59,7 +59,7 @@ def test_what_contradicts_is_asked_about_with_its_reason(workspace: Workspace) -
     (found,) = workspace.conflicts.list()
 
     assert found.ids == ("nine", "five")
-    assert (found.reason, found.linked, found.reopened) == ("one says 9, the other 5", True, False)
+    assert (found.reason, found.linked, found.reopened) == ("they disagree: 9 and 5", True, False)
 
 
 def test_keeping_one_is_written_into_both_in_one_commit(workspace: Workspace, git: Callable[..., str]) -> None:

@@ -255,7 +255,7 @@ def test_a_restore_sets_aside_what_no_commit_held(project: Workspace, git: Git) 
     put(project, "The vault opens at nine", "vault")
     assert project.history.restore("HEAD").removed
     (kept,) = project.recovered.list()
-    with pytest.raises(DeinitRefused, match=r"set aside by memfs: 1 .*memfs restore --displaced") as refused:
+    with pytest.raises(DeinitRefused, match=r"that only memfs still holds: 1.*memfs restore --displaced") as refused:
         project.teams.deinit(project.recovered, project.sources.agents_block, purge=False).files()
     assert "memfs commit" not in str(refused.value)
     project.recovered.restore(kept.name)

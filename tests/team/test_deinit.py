@@ -277,7 +277,7 @@ def test_private_memory_stays_and_is_found_again(code: Path, memfs: RunMemfs) ->
     memfs(code, "init")
     place = find_place(str(code))
     output = memfs(code, "deinit")
-    assert f"stays your private memory, 0 items in {place.root}" in output
+    assert f"keeps   your private memory, 0 items in {place.root}" in output
     assert [path.name for path in (code / ".git/memfs").iterdir()] == ["project"]
     assert private.find(private.project_at(code)) == place.root
 
@@ -302,7 +302,7 @@ def test_private_memory_is_not_lost_without_force(code: Path, memfs: RunMemfs) -
     output = memfs(code, "deinit", "--private", code=1)
     assert f"your private memory, 1 item in {place.root}" in output
     assert "--force" in output
-    assert "'memfs export' there writes it out; --force" in output
+    assert "'memfs export' there writes it out; with --force" in output
     assert place.root.is_dir()
     assert "memfs export" not in memfs(code, "deinit", "--private", "--force")
     assert not place.root.exists()

@@ -249,7 +249,7 @@ def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: R
     git(code, "worktree", "add", "-q", str(other), "one")
     memfs(other, "list")
     output = memfs(code, "deinit").splitlines()
-    assert f"  gone  the link {code}/ContextMemory" in output
+    assert f"  removed the link {code}/ContextMemory" in output
     assert not any(line.endswith(f" {code}") for line in output)  # nobody is to read that their code goes
     assert not os.path.lexists(code / LINK)
     assert not os.path.lexists(other / LINK)

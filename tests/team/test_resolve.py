@@ -45,7 +45,7 @@ def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) ->
     done = memfs(bo, "team", "conflicts", "resolve", "--all")
     assert done.code == 0
     assert f"joined  {ITEM}" in done.out
-    assert "'git commit' finishes what git began" in done.err
+    assert "run 'git commit' to finish" in done.err
     text = bo.read()
     assert "- ops\n- ada\n" in text
     assert "importance: 4" in text

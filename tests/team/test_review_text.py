@@ -165,4 +165,4 @@ def test_one_line_sums_up() -> None:
     )
     report = Report(base="a", head="b", title="t", items=items, findings=found)
     assert summary(report) == "2 added, 1 superseded; 1 error, 1 warning"
-    assert "must not go in" in markdown(report)
+    assert "Do not merge it" in markdown(report)

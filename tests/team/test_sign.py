@@ -154,7 +154,7 @@ def test_a_repository_names_no_key(opened: Open, keys: Keys, git: Git) -> None:
         git(workspace.root, "config", name, value)
     workspace.store.put(item("Deploys happen on Tuesdays"))
     assert "no key that signs for you" in workspace.store.flush(adopt=False).reason
-    with pytest.raises(SigningFailed, match="no list says who may sign"):
+    with pytest.raises(SigningFailed, match="no list of allowed signers"):
         workspace.teams.signatures.verify()
 
 

@@ -376,7 +376,7 @@ def test_what_was_merged_is_named_before_the_push_is_refused(
         assert run(["-C", str(site.ada.root), "sync", *dry_run]) == 1
         captured = capsys.readouterr()
         assert ("Would merge" if dry_run else "Merged") in captured.out
-        assert "ttl.yaml content: " in captured.out
+        assert "Both sides changed content in " in captured.out
         assert "lunch.yaml" in captured.out
         assert "would get files that are not memory: app.py" in captured.err
         assert "Would push" not in captured.out
@@ -846,13 +846,13 @@ def test_the_verb_reports_what_came_and_went(site: Site, capsys: pytest.CaptureF
     capsys.readouterr()
     assert run(("-C", str(site.ada.root), "sync")) == 0
     out = capsys.readouterr().out
-    assert "Merged origin/main: 1 file changed here" in out
-    assert "Both changed" in out
+    assert "Merged origin/main: 1 file changed" in out
+    assert "Both sides changed" in out
     assert "Pushed 2 commits to origin/main" in out
     assert run(("-C", str(site.ada.root), "sync", "--json")) == 0
     assert '"pushed": false' in capsys.readouterr().out
     assert run(("-C", str(site.ada.root), "sync", "nobody")) == 1
-    assert "there is origin" in capsys.readouterr().err
+    assert "the remotes are: origin" in capsys.readouterr().err
 
 
 def test_an_address_below_the_persons_home_is_found(site: Site, own_world: Path) -> None:

@@ -209,13 +209,13 @@ def _erase_text(erasure: Erasure, dry_run: bool) -> output.Text:
         proof = f"; no trace in {objects} of git and {files}"
     versions, commits = output.count(plan.versions, "version"), output.count(plan.commits, "commit")
     yield f"{'Would erase' if done is None else 'Erased'} {erasure.id}: {versions}, from {commits}{proof}"
-    yield from output.listed("goes " if done is None else "gone ", [*plan.paths, *plan.copies])
-    yield from output.listed("stays", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
-    yield from output.listed("left ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
-    yield from output.listed("not reached:", plan.unreachable)
+    yield from output.listed("erases" if done is None else "erased", [*plan.paths, *plan.copies])
+    yield from output.listed("keeps ", [f"{path}, which quotes it" for path in (done.proof if done else plan).quotes])
+    yield from output.listed("left  ", [*done.proof.hits, *map(str, done.backups_left)] if done else ())
+    yield from output.listed("not erased from:", plan.unreachable)
     if done is None:
         yield from output.listed("backup from before:", map(str, plan.backups))
-        shared = ["others may rely on this history: it takes --rewrite-shared-history"] * plan.shared
+        shared = ["others may rely on this history: this requires --rewrite-shared-history"] * plan.shared
         refused, unchanged = [plan.refused] * bool(plan.refused), ["a dry run: nothing was changed"] * dry_run
         yield from map(output.Note, (*refused, *shared, *unchanged))
 
@@ -381,7 +381,7 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
     if elsewhere is not None:
         yield f"its git folder is another working tree's: {elsewhere}"
     if not enables and not owners and elsewhere is None:
-        yield "Nothing in this workspace asks for trust; a setting that does will need it again"
+        yield "Nothing in this workspace asks for trust; if a setting does later, trust the workspace again"
 
 
 @verb("trust", text=lambda report: report.lines)

@@ -109,18 +109,18 @@ def install(program: str, scope: str | None, dry_run: bool, into: str) -> Instal
     if installed or dry_run:  # what will be recorded, where, and who can read it
         remark("from the next session on, what you type and what the agent answers and does is recorded")
         if into == "repository":
-            place = f"ContextMemory/ of {shown(project)}"
-            remark(f"what that teaches goes into {place}: all who read it there can read it")
+            place = f"{shown(project)}/ContextMemory/"
+            remark(f"what sessions teach is stored in {place}, readable by everyone with access to the repository")
             inbox = "it is suggested in the inbox, and you decide with 'memfs inbox'"
             remark(f"what quotes you stays on this machine: {inbox}")
         else:
             folder = private.find(private.project_at(project)) if chosen is not InstallScope.USER else None
             remark(f"it goes into your private memory: {folder or private.projects_folder()!s}")
-            remark("nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'")
+            remark("nobody else can read it, and a repository gets nothing but what you copy with 'memfs share'")
             if chosen is InstallScope.PROJECT:
                 remark("with these settings each person who works here has a private memory of their own")
         if not is_workspace(project):
-            remark("'memfs init' makes the workspace that other commands ask for; sessions do without one")
+            remark("'memfs init' makes the workspace that other commands ask for; sessions work without it")
     if installed:
         option = "" if chosen is InstallScope.PROJECT else f" --{chosen.value}"
         remark("in a session, /hooks lists the hooks")

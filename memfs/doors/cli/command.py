@@ -247,7 +247,7 @@ def opened() -> Iterator[Workspace]:
         with suppress(MemfsError, OSError):  # a project may have private memory alone
             found = private.find(private.project_at(asked.workspace or "."))
             if found is not None:
-                place = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
+                place = f"for this project's private memory use -C {shlex.quote(str(found))}"
                 error.hint = f"{error.hint}; {place}" if error.hint else place
         raise
     alone = opener is None

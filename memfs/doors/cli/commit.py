@@ -48,10 +48,10 @@ def commit(workspace: Workspace, message: str, include_staged: bool, allow_secre
     invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
     leaking = workspace.checker.leaking_edits()
     for path in done.skipped:
-        remark(f"{path} is left alone: something else is staged for it (--include-staged takes it too)")
+        remark(f"skipped {path}: something else is staged for it (--include-staged takes it too)")
     for path in invalid:
         why = "holds what looks like a secret (--allow-secret REASON lets it stay)" if path in leaking else "is invalid"
-        remark(f"{path} is left alone: it {why}, see 'memfs check'")
+        remark(f"skipped {path}: it {why}; see 'memfs check'")
     if done.reason:
         remark(f"{count(done.waiting, 'change')} still to commit: {done.reason}")
     if done.commits and (hooks := workspace.repository.skipped_hooks()):

@@ -121,7 +121,7 @@ def _summary(left: OpenConflicts) -> str:
         are = "is" if left.others == 1 else "are"
         summary += f"; {count(left.others, 'file')} of the merge {are} not memory: see 'git status'"
     elif not left.open and left.situation:
-        summary += f"; '{_ENDINGS[left.situation]}' finishes what git began"
+        summary += f"; run '{_ENDINGS[left.situation]}' to finish"
     return summary
 
 
@@ -252,7 +252,7 @@ def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | Non
         raise Unclear("name an item or a file, or say --all", "'memfs team conflicts' lists what waits")
     if of_two and (len(names) != 2 or every or keep not in (*names, "both")):
         raise Unclear(
-            f"nothing that can be kept is called '{keep}'",
+            f"'{keep}' is not a valid choice for --keep",
             "of two memories, ID OTHER --keep ID, or both; of a merge ours, theirs, kept or lost",
         )
     if field is not None and keep not in _VALUES:

@@ -81,14 +81,14 @@ def _text(done: Deinitialization, dry_run: bool) -> Text:
         used = f", which {', '.join(map(str, own.used_by))} uses, too" if own.used_by else ""
         (gone if own.goes else stays).append(f"your private memory, {count(own.items, 'item')} in {own.folder}{used}")
     yield f"{'Would take' if dry_run else 'Took'} memfs out of {plan.root}"
-    yield from listed("goes " if dry_run else "gone ", gone, _SHOWN)
-    yield from listed("stays", stays, _SHOWN)
+    yield from listed("removes" if dry_run else "removed", gone, _SHOWN)
+    yield from listed("keeps  ", stays, _SHOWN)
     if done.commit:
         yield f"Committed {done.commit[:12]}"
     if dry_run and plan.refused:
         yield Note(f"refused without --force: {plan.refused}", plan.remedy)
     elif plan.losses:
-        yield from listed("lost ", plan.losses, _SHOWN)
+        yield from listed("lost   ", plan.losses, _SHOWN)
 
 
 @verb("deinit", text=_text, exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force)

@@ -104,7 +104,7 @@ def _list_text(found: InboxList, refused: bool) -> Text:
     if found.suggestions and not refused:
         yield Note("'memfs inbox accept ID' stores one as a memory, 'memfs inbox refuse ID' never suggests it again")
     if found.to_share:
-        could = f"{count(found.to_share_count, *_MEMORIES)} in private memory could be shared"
+        could = f"{count(found.to_share_count, 'private memory', 'private memories')} could be shared"
         yield Note(f"{could}; 'memfs share' lists them")
 
 

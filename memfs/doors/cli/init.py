@@ -108,9 +108,9 @@ def _made_text(done: InitResult, dry_run: bool) -> Text:
     for commit in done.committed:
         yield f"  committed as {styled(commit[:12], fg='yellow')}"
     if done.adopted:
-        yield f"  with {count(len(done.adopted), 'file')} that stood there already"
+        yield f"  including {count(len(done.adopted), 'existing file')}"
     if done.here and done.created:
-        yield "  it lies among the code, on its branches (--here); --own-branch gives all branches one memory"
+        yield "  it is stored alongside the code, on each branch (--here); --own-branch gives all branches one memory"
 
 
 def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:

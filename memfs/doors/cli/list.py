@@ -43,7 +43,7 @@ class ItemList:
 
     Attributes:
         items: each as ``show`` has it.
-        partial: whether something may be missing: a file cannot be read as it is now.
+        partial: whether the list may be incomplete: a file cannot be read.
     """
 
     items: tuple[ListedItem, ...]

@@ -355,7 +355,7 @@ def waiting_text(found: Sequence[MemoryItem], number: int) -> output.Text:
         yield f"  {item.id}  {output.styled(f'{item.type}  {output.day(item)}', dim=True)}"
     more = number - len(found)
     further = f"; {more:,} more with --limit" if more > 0 else ""
-    yield output.Note(f"{output.count(number, 'memory', 'memories')} in private memory could be shared{further}")
+    yield output.Note(f"{output.count(number, 'private memory', 'private memories')} could be shared{further}")
     if found:
         yield output.Note(
             "'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list"

@@ -493,8 +493,8 @@ def problems_note(number: int) -> str:
 def partial_note(unread: Sequence[str]) -> str:
     """That something may be missing from an answer, and why."""
     files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
-    reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
-    return f"something may be missing: {reason}" + ("; 'memfs check' says why" if unread else "")
+    reason = f"{count(len(unread), 'file')} cannot be read: {files}" if unread else "files kept changing"
+    return f"results may be incomplete: {reason}" + ("; 'memfs check' says why" if unread else "")
 
 
 # -- progress -----------------------------------------------------------------------------------------------------

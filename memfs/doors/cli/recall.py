@@ -54,7 +54,7 @@ class FoundItem:
         score: what it was ranked by.
         relevance: the share of the question that it covers, in percent; not without a question.
         mount: the mounted workspace that it is from.
-        stale: whether its file is invalid at present, and this is its last good version.
+        stale: whether its file is currently invalid, and this is its last good version.
         passage: what of a long content answers best.
         shortened: whether only the passage had room in the budget.
         conflicts: what was displaced in it when branches were joined, until that is decided.
@@ -131,7 +131,7 @@ def _hit_text(hit: FoundItem) -> output.Text:
     yield from (f"  {line}" for line in _lines(item.content, found))
     yield f"  {output.styled(item.path, dim=True)}"
     if hit.stale:
-        yield f"  {output.styled('the file is invalid at present; this is its last good version', fg='yellow')}"
+        yield f"  {output.styled('the file is currently invalid; showing its last good version', fg='yellow')}"
     if left := unresolved_note(item):
         yield f"  {output.styled(left, fg='yellow')}"
     if hit.contradicts:
@@ -198,15 +198,15 @@ def _limits(answer: Recall) -> Iterator[str]:
     """Why nothing was found, or what was left out."""
     asked = bool(answer.query.text.strip())
     if answer.hits and not asked:
-        yield "nothing was asked, so these are the newest"
+        yield "no query given; showing the newest"
     if answer.nothing_fits and answer.hits:
-        yield "perhaps nothing fits: no hit has much of what was asked"
+        yield "there may be no good match: no hit contains much of the query"
     if answer.more:
         yield f"the {'best' if asked else 'newest'} {output.count(len(answer.hits), 'hit')}; --limit shows more"
     if not answer.hits and not answer.cut:
         yield f"nothing found for {answer.query.text!r}" if asked else "nothing found"
     if answer.duplicates:
-        yield f"left out what repeats a hit: {shortlist(answer.duplicates)}; --no-dedupe shows it"
+        yield f"left out duplicates: {shortlist(answer.duplicates)}; --no-dedupe shows them"
     if answer.query.max_tokens is not None and answer.hits:
         yield f"about {answer.tokens:,} of {answer.query.max_tokens:,} tokens"
     yield answer.cut
@@ -341,4 +341,4 @@ def _hint(workspace: Workspace, chosen: Mapping[str, Any]) -> str:
     given = ", ".join(form for name, form in invocation().options.items() if chosen.get(name))
     if given:
         return f"only what fits {given} was searched; leave that out to search all"
-    return "meaning was not searched; 'memfs semantic on' switches it on" if workspace.words_only else ""
+    return "search by meaning is off; 'memfs semantic on' switches it on" if workspace.words_only else ""

@@ -26,7 +26,7 @@ class ReviewedChange:
     """What a change does to memory.
 
     Attributes:
-        failed: whether it must not go in; with `--strict` a warning does.
+        failed: whether it must not be merged; with `--strict` a warning does.
         summary: that in a sentence.
         report: all of it; its fields are inlined.
     """

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _WORDS = {
     "stored": ("Shared", "Would share"),
     "updated": ("Brought up to date", "Would bring up to date"),
-    "same": ("Shared already", "Shared already"),
-    "repeated": ("There already", "There already"),
+    "same": ("Already shared", "Already shared"),
+    "repeated": ("Already there", "Already there"),
 }
 
 
@@ -58,7 +58,7 @@ def _code(done: ShareReport) -> bool:
 
 def _text(done: ShareReport, dry_run: bool) -> Text:
     for kept in done.kept_private:
-        yield f"{styled('Stays private', fg='green')} {kept}"
+        yield f"{styled('Kept private', fg='green')} {kept}"
     if done.count is not None:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return

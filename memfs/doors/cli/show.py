@@ -29,7 +29,7 @@ class ShownItem:
         item: all of it; its fields are inlined.
         usage: how it was used; not of a revision.
         contradicts: ids of the items of which only one can hold beside it.
-        stale: whether its file is invalid at present, and this is its last good version.
+        stale: whether its file is currently invalid, and this is its last good version.
         problem: what is wrong with the file then.
         file: the bytes of the file, where they were asked for.
         error: what is wrong with the file, with its place.
@@ -62,7 +62,7 @@ def _text(shown: ShownItem) -> Text:
         yield ""
         yield Block(item.content.rstrip("\n"), "  ")
     if shown.error:
-        yield Note("the file is invalid at present; this is its last good version")
+        yield Note("the file is currently invalid; showing its last good version")
         yield shown.error
     for name in shown.contradicts:
         yield Note(f"contradicts {name}, or is contradicted by it; 'memfs team conflicts' asks which one holds")

@@ -166,7 +166,7 @@ def _merges(workspace: Workspace) -> StatusPart:
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
         waiting = workspace.teams.waiting()
     notes = [f"{output.count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
-    notes += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
+    notes += [] if driver else ["plain text only; 'memfs init' installs the merge driver"]
     rows = {"merges": "; ".join(notes)}
     if conflicts:
         rows["conflicts"] = f"{conflicts:,} to decide ('memfs team conflicts')"
@@ -362,7 +362,7 @@ def _waiting(now: PresentState) -> output.Text:
     waiting = [path for path in now.pending if path not in now.hand_edits]
     yield from output.listed(f"{'':9}{output.styled('waiting', fg='yellow')}", waiting, 20)
     for path in now.hand_edits:
-        wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
+        wrong = "  invalid: 'memfs commit' skips it" if path in now.invalid else ""
         word = "new" if path in now.new else "edited" if (now.workspace / path).exists() else "deleted"
         yield f"{'':10}{output.styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
 

@@ -47,13 +47,13 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     if done.uncommitted:
         yield f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1)
     if (joined := done.joined) is not None:
-        word = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
-        yield f"{word} {where}: {count(len(joined.changed), 'file')} changed here"
+        word = "Would merge" if dry_run else "Fast-forwarded to" if joined.forward else "Merged"
+        yield f"{word} {where}: {count(len(joined.changed), 'file')} changed"
         yield from listed("", joined.changed, _PATHS_SHOWN)
         for clash in joined.conflicts:
             kept, lost = (one_line(readable(value), 40) for value in (clash.kept, clash.lost))
-            place = f"{clash.path} {clash.field or 'the whole file'}"
-            yield f"{styled('Both changed', fg='yellow')} {place}: kept {kept}, not {lost}"
+            place = f"{clash.field} in {clash.path}" if clash.field else clash.path
+            yield f"{styled('Both sides changed', fg='yellow')} {place}: kept {kept}, not {lost}"
         if joined.conflicts and not dry_run:
             yield "'memfs team conflicts' lists what is to be decided"
     if done.rescued:
@@ -107,8 +107,8 @@ def sync(
     if done.waiting:
         remark(f"the merge waits for its commit: {done.waiting}")
     if done.pushed and not done.fetched:
-        clone = f"'git clone --branch {shlex.quote(done.branch)} {shlex.quote(done.address)}', and 'memfs init' there"
-        remark("others join by " + ("'memfs init' in their clone of the code" if done.branch == BRANCH else clone))
+        clone = f"'git clone --branch {shlex.quote(done.branch)} {shlex.quote(done.address)}', then 'memfs init' in it"
+        remark("to join, others run " + ("'memfs init' in their clone of the code" if done.branch == BRANCH else clone))
     if done.refused:
         place = f"{done.refused.path}: " if done.refused.path else ""
         remark(f"{place}{done.refused.sentence}", done.refused.hint or "")

@@ -88,7 +88,7 @@ def undo(
     named = bool(session or agent)
     if bool(commits) == named:
         raise Unclear(
-            "nothing is named to undo", "name --session, --agent or both; or --commit HEAD, the newest commit"
+            "nothing to undo was given", "name --session, --agent or both; or --commit HEAD, the newest commit"
         )
     from memfs.team.undo import RevertSelection
 
