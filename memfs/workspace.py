@@ -421,8 +421,8 @@ class Workspace:
             IdInvalid: no id can be so.
             ContentError: its file is invalid at present.
         """
-        found = self.store.get(check_id(item_id))
-        if found is not None:
+        self.store.look_once()  # another file may have come that has the id
+        if (found := self.store.get(check_id(item_id))) is not None:
             return found
         raise not_found(item_id, sorted(self.store.index_sync.ids()))
 

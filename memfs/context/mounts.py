@@ -262,7 +262,7 @@ def open_mount(
         texts = settings.index.texts
         shared = shared_folder(layout.common_dir) if own and layout is not None and texts else None
         items = ItemCatalog(Catalog(shared or index.folder, texts), codec)
-        store = FolderReader(tree, items, IndexSync(tree, items, kinds, index, None), clock)
+        store = FolderReader(tree, items, IndexSync(tree, items, index, None, None), clock)
         same = own or (layout is not None and layout.common_dir == own_repository)
         path, ageing = os.path.expanduser(path), settings.memory.decay
         return Mount(name, path, place, store, own=own, same_repository=same, ageing=ageing, layout=layout)

@@ -27,11 +27,12 @@ from memfs.errors import (
     StorageIO,
 )
 from memfs.format import codec
+from memfs.fs.journal import Journal
 from memfs.fs.lock import reset_on_fork
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.objects import tree_ids
 from memfs.git.repository import Repository
-from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
+from memfs.model import Freshness, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.columns import NO_STAMPS, StampTable
@@ -166,22 +167,27 @@ class IndexSync:
     Attributes:
         files, kinds, index: what is kept in step.
         scanned: whether every file was looked at.
+        reassigned: whether an id went from a file that is still there to another one, which only this process knows.
     """
 
     survives_fork = True
 
     def __init__(
-        self, tree: View, items: ItemCatalog, kinds: KindTable, index: SearchIndex, git: Repository | None
+        self, tree: View, items: ItemCatalog, index: SearchIndex, git: Repository | None, journal: Journal | None
     ) -> None:
-        """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
+        """
+        Args:
+            git: has earlier versions of files that are invalid now, and the files that are committed; None for none.
+            journal: has those that wait for their commit.
+        """
         self.files = tree
-        self._items, self.kinds, self.index = items, kinds, index
-        self._repository = git
+        self._items, self.kinds, self.index = items, items.codec.kinds, index
+        self._repository, self._journal = git, journal
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: IdOwners | None = None
         self._typed: dict[str, bool] = {}
         self._unchanged = UnchangedFolders(index.folder)
-        self.scanned = False
+        self.scanned = self.reassigned = False
         self._closed: list[str] = []
         self._written: dict[str, WrittenItem] = {}
         self._lock = threading.RLock()
@@ -213,11 +219,9 @@ class IndexSync:
             StorageIO: the id was not found, and a folder that may hold it cannot be entered.
         """
         with self._lock:
-            path = self.locate(item_id)
-            if path or not self._closed:
-                return path
-            self._refresh_all(None)
-            path = self.locate(item_id)
+            if not (path := self.locate(item_id)) and self._closed:
+                self._refresh_all(None)
+                path = self.locate(item_id)
             if not path and self._closed:
                 raise StorageIO(
                     f"this folder cannot be entered, and may hold {item_id!r}",
@@ -617,25 +621,27 @@ class IndexSync:
         owner = self._ids().get(item.id)
         if not owner or owner == item.path:
             return
-        if self.files.entry(owner) is None:
-            outcome.retract(owner)
-            self._update((), [owner])
-            return
-        other: MemoryItem | None = None
-        with suppress(FileNotFoundError, MemfsError):
-            other = self._items.read(owner, self.files.read(owner, ITEM_LIMIT))
-        if other is None or creation_order(other) <= creation_order(item):
-            raise DuplicateId(
-                f"the id {item.id!r} belongs to {owner}",
-                path=item.path,
-                hint="rename this file; until then read it by its path",
-            )
+        hint = "rename this file; until then read it by its path"
+        if (entry := self.files.entry(owner)) is not None:
+            other: MemoryItem | None = None
+            with suppress(FileNotFoundError, MemfsError):
+                other = self._items.read(owner, self.files.read(owner, ITEM_LIMIT))
+            if other is None or self._precedence(other) <= self._precedence(item):
+                raise DuplicateId(f"the id {item.id!r} belongs to {owner}", path=item.path, hint=hint)
+            error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint=hint)
+            self._rejected[owner], self.reassigned = RejectedFile(Problem.of(error), entry[1:5]), True
         outcome.retract(owner)
         self._update((), [owner])
-        error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint="rename this file")
-        entry = self.files.entry(owner)
-        if entry is not None:
-            self._rejected[owner] = RejectedFile(Problem.of(error), entry[1:5])
+
+    def _precedence(self, item: MemoryItem) -> tuple[bool, datetime, str]:
+        """The key that sorts first, of two items with one id, the one that memfs or a commit has; then the older."""
+        path, kept = item.path, False
+        if self._journal is not None:
+            kept = any(change.path == path for one in self._journal.operations() for change in one.changes)
+        if self._repository is not None and not kept:
+            with suppress(MemfsError):
+                kept = self._repository.head_blob(path) is not None
+        return (not kept, *creation_order(item))
 
     def _reject(self, path: str, entry: ScanEntry, error: MemfsError, outcome: ScanResult) -> None:
         facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]

@@ -345,7 +345,7 @@ class Reader:
         Raises:
             IndexUnavailable: the index was found damaged; ``refresh`` makes it good.
         """
-        self._look()
+        self.look()
         with self.snapshot.index.held():
             self._holding.now = True
             try:
@@ -364,7 +364,7 @@ class Reader:
 
     def count_of(self, query: Query) -> int:
         """How many items pass a query's filters, of the files as they were when they were last looked at."""
-        self._look_once()
+        self.look_once()
         return self.snapshot.index.count(in_types(query, self.kinds))
 
     def counted(self) -> TermCounts:
@@ -392,7 +392,7 @@ class Reader:
     def _look_now(self) -> None:
         self.asked = True
         if not getattr(self._holding, "now", False):
-            self._look()
+            self.look()
 
     def _found(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
         """What was found, and before all the item whose id is what was asked."""
@@ -439,7 +439,7 @@ class Reader:
         are looked at once: the index on disk may lack what a process that was killed has written.
         """
         self.asked = True
-        self._look_once()
+        self.look_once()
         narrowed = in_types(query, self.kinds)
         try:
             return self.snapshot.index.search(narrowed)
@@ -448,16 +448,18 @@ class Reader:
 
     def rarest(self, terms: Collection[str], count: int) -> list[str]:
         """The rarest of these terms, by how few items hold them, rarest first; those that none holds are left out."""
-        self._look_once()
+        self.look_once()
         found = self.snapshot.index.statistics(terms).frequencies
         return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
 
-    def _look_once(self) -> None:
+    def look_once(self) -> None:
+        """Look at the files where none of them was looked at since it was opened."""
         self.require_open()
         if not self._looked:
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """As ``follow``, once for all that would look for the first time."""
         self.follow()
         self._looked = True
 
@@ -700,7 +702,7 @@ class FolderReader(Reader):
             for part in (self.tree, self.index_sync.index, self.items):
                 release.callback(part.close)
             self.change_detector.close()
-            if self.index_sync.index.spares_others(self.asked):
+            if self.index_sync.reassigned or self.index_sync.index.spares_others(self.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()
 

@@ -138,7 +138,7 @@ class Store(FolderReader):
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        index_sync = IndexSync(parts.seen, parts.items, parts.kinds, parts.index, parts.repository)
+        index_sync = IndexSync(parts.seen, parts.items, parts.index, parts.repository, parts.journal)
         self.backlog = Backlog(parts)
         detector = StoreChangeDetector(index_sync)
         detector.store = self
@@ -639,6 +639,6 @@ class Store(FolderReader):
                 self.writing.fail_back()
             if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:
                 self._committer.flush()
-            if parts.index.spares_others(self.asked):
+            if self.index_sync.reassigned or parts.index.spares_others(self.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()

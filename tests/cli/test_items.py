@@ -229,3 +229,23 @@ def test_a_mistyped_beginning_names_the_nearest_id(memfs: Memfs) -> None:
     """Most ids are longer than what people recall of them: their beginnings are compared, too."""
     memfs("remember", "x", "--id", "kestrel-sends-utc-ab3d5f")
     assert "did you mean 'kestrel-sends-utc-ab3d5f'?" in memfs("show", "kestrl").err
+
+
+def test_a_change_names_the_other_file_with_the_id(root: Path, memfs: Memfs) -> None:
+    """Every verb means the file that had the id; a change says that another one claims it, and never goes there."""
+    own = memfs("remember", "three", "--id", "one", "--json").json["path"]
+    copy = root / "ContextMemory/memories/procedural/one.yaml"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes((root / own).read_bytes())
+    changed = memfs("update", "one", "four", "--json")
+    assert changed.json["path"] == own
+    assert "procedural/one.yaml: the id 'one' belongs to" in changed.err
+    assert "four" not in copy.read_text()
+    assert [memfs("show", "one", "--json").json["path"], memfs("recall", "four", "--json").json["hits"][0]["path"]] == [
+        own
+    ] * 2
+    for verb in (("update", "x"), ("forget",)):
+        refused = memfs(verb[0], "ContextMemory/memories/procedural/one.yaml", *verb[1:])
+        assert refused.code != 0
+        assert "rename this file, or remove it" in refused.err
+    assert memfs("forget", "one", "--json").json["forgotten"][0]["path"] == own

@@ -351,3 +351,40 @@ def test_events_that_could_not_be_looked_at_are_looked_at_by_the_next_write(
         with pytest.raises(ZeroDivisionError):
             workspace.store.put(MemoryItem("Cacti need little.", "semantic"))
     assert found(workspace, "tomato") == [stored.id]
+
+
+def test_a_copy_made_by_hand_takes_no_id(opened: Opened, git: Git) -> None:
+    """The file that memfs wrote, or a commit has, keeps the id in every process; the copy is never committed."""
+    workspace = opened()
+    stored = workspace.store.put(MemoryItem("The port is 80.", "semantic", id="port"))
+    copy = "ContextMemory/memories/procedural/port.yaml"
+    write(workspace, copy, (workspace.root / stored.path).read_text())
+    for _ in "waits", "committed":
+        again = opened(workspace.root)
+        assert [hit.item.path for hit in again.recaller.search("port").hits] == [stored.path]
+        assert [problem.path for problem in again.store.problems()] == [copy]
+        assert again.update("port", content="The port is 81.").path == stored.path
+        assert [hit.item.content for hit in again.recaller.search("port").hits] == ["The port is 81."]
+        again.store.flush(adopt=True)
+        again.close()
+    assert git(workspace.root, "ls-files", "*port.yaml").split() == [stored.path]
+
+
+def test_an_older_file_that_came_by_git_has_the_id_for_all(opened: Opened, git: Git) -> None:
+    """What one process saw, the next one knows that does not look; a change never goes to the file without the id."""
+    first = opened(index__engine="sqlite")
+    first.store.put(MemoryItem("The port is 80.", "semantic", id="port"))
+    first.store.flush(adopt=True)
+    assert found(first, "port") == ["port"]
+    first.close()
+    older = f"{SEMANTIC}/older/port.yaml"
+    write(first, older, "content: The port was 79.\ncreated: '2020-01-01'\n")
+    git(first.root, "add", ".")
+    git(first.root, "commit", "-q", "-m", "older")
+    second = opened(first.root, index__engine="sqlite")
+    assert second.update("port", content="The port is 81.").path == older
+    assert [hit.item.path for hit in second.recaller.search("port").hits] == [older]
+    second.close()
+    third = opened(first.root, index__engine="sqlite")
+    assert third.store.locate("port") == older
+    third.close()

@@ -19,7 +19,7 @@ from memfs.doors.cli.command import Unclear, complete_types, invocation, options
 from memfs.doors.cli.declare import click
 from memfs.fs.workspace_location import code_of, named_workspace
 from memfs.model import Layer, Phase, Query
-from memfs.model.ids import of_mount, without_mount
+from memfs.model.ids import of_mount, stem_of, without_mount
 from memfs.model.query import moment
 from memfs.startup import TYPE_CHECKING, Any
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -112,7 +112,7 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
 
     Raises:
         ItemNotFound, ContentError: there is none, or its file is invalid; the hint says what brings it back.
-        Unclear: it is a folder.
+        Unclear: it is a folder, or a file whose id another one has.
     """
     name = reference(workspace, written)
     if is_path(name) and (workspace.root / name).is_dir():
@@ -120,11 +120,19 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
         hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
         raise Unclear(f"{written} is a folder", hint)
     _refuse_private(written)
+    workspace.store.look()
     try:
-        return workspace.store.find(name)
+        item = workspace.store.find(name)
     except errors.ItemNotFound as error:
         error.hint = _way_back(workspace, name) or error.hint
         raise
+    hint = "rename this file, or remove it"
+    for twin in workspace.store.problems():
+        if twin.code == "DuplicateId" and stem_of(twin.path).casefold() == item.id.casefold():
+            if twin.path == item.path:
+                raise Unclear(f"{twin.path}: {twin.message}", hint)
+            remark(f"{twin.path}: {twin.message}", hint)
+    return item
 
 
 def _way_back(workspace: Workspace, target: str) -> str:
@@ -199,18 +207,10 @@ def place(workspace: Workspace, written: str) -> str:
     below = (_below(root, os.path.join(base, plain)) for base in tried)  # only what belongs to the memory
     candidates = list(dict.fromkeys(filter(None, below)))
     if not candidates:
-        raise errors.PathEscape(
-            "the path leads out of the memory of this workspace",
-            path=written,
-            hint=f"name a file below {root / CONTENT}, or another workspace with -C",
-        )
-    for path in candidates:
-        if os.path.lexists(root / path):
-            return path
-    for path in candidates[:-1]:
-        if workspace.history.has_seen(path):
-            return path
-    return candidates[-1]
+        hint = f"name a file below {root / CONTENT}, or another workspace with -C"
+        raise errors.PathEscape("the path leads out of the memory of this workspace", path=written, hint=hint)
+    there = next((path for path in candidates if os.path.lexists(root / path)), "")
+    return there or next((path for path in candidates[:-1] if workspace.history.has_seen(path)), candidates[-1])
 
 
 def is_path(written: str) -> bool:
