@@ -212,7 +212,7 @@ def test_git_attributes_are_the_ones_laid(page: Read) -> None:
 
 def test_rules_for_secrets_are_the_present_ones(page: Read) -> None:
     """The page of secrets names every rule of the table, and no other."""
-    listed = section(page("docs/secrets.md"), "What is looked for").partition("\n\nStand-ins")[0]
+    listed = section(page("docs/secrets.md"), "What is detected").partition("\n\nStand-ins")[0]
     named = {
         name
         for row in rows(listed, "Values").values()
