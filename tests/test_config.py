@@ -324,6 +324,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceNotFound) as caught:
         find_workspace(environ={"MEMFS_WORKSPACE": str(tmp_path / "nowhere")})
     assert caught.value.hint == "MEMFS_WORKSPACE names it"
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(WorkspaceNotFound, match=r"a\.txt' is a file"):
+        find_workspace(tmp_path / "a.txt", environ={})
 
 
 def test_a_repositorys_file_cannot_loosen_what_protects_the_reader(tmp_path: Path) -> None:

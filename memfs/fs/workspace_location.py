@@ -263,8 +263,8 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
     named = named_workspace(environ)
     path = Path(start) if start is not None else Path(named).expanduser() if named else Path()
     if not os.path.isdir(path):
-        hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
-        raise WorkspaceNotFound(f"there is no folder {str(path)!r}", hint=hint)
+        hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "'memfs init FOLDER' makes a workspace"
+        raise WorkspaceNotFound(f"{str(path)!r} is {'a file' if os.path.exists(path) else 'no folder'}", hint=hint)
     folder = path.resolve()
     for candidate in (folder, *folder.parents):
         if found := workspace_at(candidate):

@@ -526,7 +526,7 @@ class Resolver:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             if not found:
                 decide = f"'memfs team conflicts resolve {reference}"
-                hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
+                hint = f"{decide} --keep kept' (or lost) decides a joined field, {decide} OTHER --keep ID' which holds"
                 raise errors.ItemNotFound(f"no merge in progress left {reference!r} to decide", hint=hint)
             chosen |= dict.fromkeys(found)
         outcomes = [self._merges.outcome(one, side) for one in chosen]

@@ -56,6 +56,14 @@ def test_a_folder_becomes_memories(notes: Path, memfs: Any) -> None:
     assert shown(memfs, "sentence")["title"] == "plain"
 
 
+def test_an_imported_convention_is_said_to_wait(notes: Path, memfs: Any) -> None:
+    """A note of the type convention comes in as none that was accepted, and the import says what accepts it."""
+    (notes / "tea.md").write_text(NOTE.replace("procedural", "convention"))
+    said = "a convention reaches no agent until 'memfs team convention accept ID'"
+    assert said in memfs("import", str(notes / "tea.md")).err
+    assert said not in memfs("import", str(notes / "plain.md")).err
+
+
 def test_importing_again_takes_what_changed_there(notes: Path, memfs: Any) -> None:
     """What changed in a file is brought up to date, from wherever it is named; what a person edited stays (D2)."""
     memfs("import", str(notes))

@@ -394,7 +394,7 @@ def test_a_question_of_common_words_finds_nothing(filled: Memfs) -> None:
     """Words that are never looked for bring nothing, and the answer says so."""
     ran = filled("recall", "what is the")
     assert (ran.code, ran.out) == (0, "")
-    assert "nothing found for 'what is the'" in ran.err
+    assert "nothing found for 'what is the'\nmemfs: its words are too common to search for\n" in ran.err
 
 
 def test_more_is_mentioned_only_where_there_is_more(filled: Memfs) -> None:

@@ -59,7 +59,7 @@ def test_deciding_without_saying_how_prints_how(contested: Path, memfs: Memfs) -
     assert contested
     result = memfs("team", "conflicts", "resolve", "deploy")
     assert result.code == 1
-    assert "'memfs team conflicts resolve deploy --keep kept' (or lost) decides a field" in result.err
+    assert "'memfs team conflicts resolve deploy --keep kept' (or lost) decides a joined field" in result.err
     assert "no merge in progress left" in memfs("team", "conflicts", "resolve", "other").err
 
 

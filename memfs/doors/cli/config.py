@@ -173,4 +173,4 @@ def note_ignored(root: Path) -> None:
     if status.wants and not status.trusted:
         are = "is" if len(status.wants) == 1 else "are"
         note(f"{count(len(status.wants), 'setting')} {are} ignored: {status.reason}")
-        note(f"  look at what they say, then: {trust.command(status.root)}")
+        note(f"  look, then: {trust.command(status.root)}")

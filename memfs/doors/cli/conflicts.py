@@ -71,6 +71,7 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         yield f"{styled('open', fg='yellow')}  {one.path}  {one.what}"
     if left.open:
         yield _command("--all")
+        yield Note("that joins the files; a value that both sides changed is decided after it")
     for merged in found.items:
         yield from _item_text(merged.item)
     for clash in left.documents:
@@ -126,7 +127,7 @@ def _summary(left: OpenConflicts) -> str:
 
 
 @verb("list", text=_list_text)
-@click.option("--scan", is_flag=True, help="First look for conflicts in files written by hand or pulled.")
+@click.option("--scan", is_flag=True, help="Also look for conflicts in files written by hand or pulled.")
 @as_of
 def _list(scan: bool, as_of: str | None) -> ConflictList:
     """Show memories that cannot both hold, and what merges left.

@@ -18,7 +18,7 @@ from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
 from memfs.model.item import VOUCHED, Trust
-from memfs.model.kinds import PROPOSED
+from memfs.model.kinds import CONVENTION, PROPOSED
 
 if TYPE_CHECKING:
     from memfs.doors.importers import SkippedSource, SourceContent
@@ -69,7 +69,7 @@ _ALSO = {
 
 def _text(report: ImportReport, dry_run: bool) -> output.Text:
     by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
-    if dry_run and (new := by["stored"] + by["updated"]):
+    if (new := by["stored"] + by["updated"]) and dry_run:
         yield from _preview(new)
     if report.source == _EXPORT:
         left_out = len(report.refused)
@@ -95,8 +95,8 @@ def _text(report: ImportReport, dry_run: bool) -> output.Text:
     )
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
-    if any(one.arrival.item.status == PROPOSED for one in by["stored"] + by["updated"]):
-        yield output.Note("what is proposed reaches no agent until 'memfs team convention accept ID'")
+    if any(one.arrival.item.type == CONVENTION and one.arrival.item.status in ("", PROPOSED) for one in new):
+        yield output.Note("a convention reaches no agent until 'memfs team convention accept ID'")
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield output.Note(
             "an agent wrote these; --reviewed says that you looked through them, and lets agents have them unasked"

@@ -205,6 +205,10 @@ def _limits(answer: Recall) -> Iterator[str]:
         yield f"the {'best' if asked else 'newest'} {output.count(len(answer.hits), 'hit')}; --limit shows more"
     if not answer.hits and not answer.cut:
         yield f"nothing found for {answer.query.text!r}" if asked else "nothing found"
+        from memfs.search.analyzer import tokens  # the search has loaded it
+
+        if {bool(terms) for _, terms in tokens(answer.query.text)} == {False}:
+            yield "its words are too common to search for"
     if answer.duplicates:
         yield f"left out duplicates: {shortlist(answer.duplicates)}; --no-dedupe shows them"
     if answer.query.max_tokens is not None and answer.hits:
