@@ -463,7 +463,7 @@ def _wrong_type(path: FieldPath, failure: Any, schema: Mapping[str, Any], hint: 
         message = f"there is {'a list' if isinstance(value, list) else 'a mapping'} where {words} is wanted"
         return SchemaError(path=path, message=message, hint=hint or f"write {_wanted(wanted, schema)} there")
     if wanted == ["array"]:
-        hint = f"write it as [{_short(str(value))}]"
+        hint = f"write it as [{shown(value)}]"
         return SchemaError(path=path, message=f"{shown(value)} is not a list", hint=hint)
     if wanted == ["object"]:
         return SchemaError(path=path, message=f"{shown(value)} is not a mapping", hint="write 'key: value' lines below")

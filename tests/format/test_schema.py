@@ -66,7 +66,7 @@ def test_a_full_item_is_valid_for_every_kind(kind: str) -> None:
         ({"content": ["a"]}, "content", "there is a list where text is wanted", "write text there"),
         ({"title": "two\nlines"}, "title", '"two\\nlines" has the wrong form', LINE),
         ({"title": "x" * 301}, "title", "has 301 characters, at most 300 are allowed", LINE),
-        ({"tags": "a"}, "tags", '"a" is not a list', "write it as [a]"),
+        ({"tags": "a"}, "tags", '"a" is not a list', 'write it as ["a"]'),
         ({"tags": ["a", "a"]}, "tags", '"a" is there twice', "remove one of them"),
         ({"tags": ["a", 2024]}, "tags.1", "2024 looks like a number, but text is wanted", 'quote it: "2024"'),
         ({"tags": [""]}, "tags.0", "is empty", "write one word or a few"),
