@@ -101,8 +101,9 @@ class StorePolicy(NamedTuple):
     @property
     def when_free(self) -> str:
         """What becomes of waiting changes once git takes commits again."""
-        alone = self.commit not in ("session", "manual")
-        return "memfs commits by itself when that is over" if alone else "run 'memfs commit' again when that is over"
+        if self.commit in ("session", "manual"):
+            return "run 'memfs commit' again when that is over"
+        return "when that is over, the next command that writes commits it, or 'memfs commit'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,11 +126,11 @@ def test_commit_that_must_wait_is_refused_with_the_reason(root: Path, item: Path
     [
         ("manual", "run 'memfs commit' again when that is over"),
         ("session", "run 'memfs commit' again when that is over"),
-        ("batch", "memfs commits by itself when that is over"),
+        ("batch", "when that is over, the next command that writes commits it, or 'memfs commit'"),
     ],
 )
 def test_commit_on_a_detached_head_says_what_comes_next(root: Path, memfs: Memfs, policy: str, hint: str) -> None:
-    """Only where memfs commits by itself it promises to; ``check`` says the same of what waits."""
+    """Only where a command that writes commits what waits it is promised; ``check`` says the same of what waits."""
     memfs("remember", "We use tabs")
     git(root, "checkout", "--quiet", "--detach")
     chosen = ("--set", f"history.commit={policy}")
