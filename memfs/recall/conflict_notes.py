@@ -18,6 +18,7 @@ from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 
 _LONGEST = 200
+_WHOLE = {"deleted": "edited on one side of a merge, deleted on the other"}
 
 
 def undecided(item: MemoryItem) -> tuple[RecordedConflict, ...]:
@@ -42,10 +43,10 @@ def values(conflict: RecordedConflict) -> tuple[str, str]:
 
 
 def _sentence(conflict: RecordedConflict) -> str:
-    left = "a merge left another value" if conflict.field else "a merge left another version"
-    what = f"{conflict.field} is undecided: {left}" if conflict.field else left
     lost = shortened(" ".join(values(conflict)[1].split()), _LONGEST)
-    return shown_line(f'{what}, "{lost}"' + (f" by {conflict.by}" if conflict.by else ""))
+    what = f'{conflict.field} is undecided: a merge left another value, "{lost}"'
+    what = what if conflict.field else _WHOLE.get(str(conflict.lost), "a merge left another version")
+    return shown_line(what + (f" by {conflict.by}" if conflict.by else ""))
 
 
 def _readable(value: Any) -> str:

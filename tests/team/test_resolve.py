@@ -95,11 +95,15 @@ def test_removed_here_and_edited_there(clones: Two, memfs: Memfs, by_us: bool, s
     bo.pull(ada, code=1)
     assert "removed it" in memfs(bo, "team", "conflicts").out
     options = [] if not side else ["--keep", "ours" if by_us == (side == "removed") else "theirs"]
-    assert memfs(bo, "team", "conflicts", "resolve", "deploy", *options).code == 0
+    resolved = memfs(bo, "team", "conflicts", "resolve", "deploy", *options)
+    assert resolved.code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
     assert (bo.root / ITEM).exists() == (side != "removed")
     if not side:
+        happened = "we removed it, they changed it" if by_us else "they removed it, we changed it"
+        assert f"the item as a whole: {happened}; the edited version stays" in resolved.out
+        assert "edited on one side of a merge, deleted on the other" in memfs(bo, "list").out
         shown = memfs(bo, "team", "conflicts", "--json").json["items"][0]["conflicts"][0]
         assert (shown["field"], shown["kept"], shown["lost"]) == ("", "edited", "deleted")
         assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", "lost").code == 0

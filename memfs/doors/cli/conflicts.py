@@ -67,8 +67,7 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
             yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
             yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"
         yield _command(f"{' '.join(pair.ids)} --keep ID|both")
-    for one in left.open:
-        yield f"{styled('open', fg='yellow')}  {one.path}  {one.what}"
+    yield from (f"{styled('open', fg='yellow')}  {one.path}  {one.what}" for one in left.open)
     if left.open:
         yield _command("--all")
         yield Note("that joins the files; a value that both sides changed is decided after it")
@@ -188,8 +187,10 @@ def _decision_text(done: ConflictDecision) -> Text:
         shown = styled("yours" if word == "own" else word, fg="yellow" if file.undecided else "green")
         yield f"{shown}  {file.open.path}{why}"
         for pair in file.conflicts:
-            yield f"  {pair.field or 'the item as a whole'}: both sides changed it"
-            yield from _values_text(_SIDES if file.undecided else _VALUES, pair.kept, pair.lost)
+            what = "both sides changed it" if pair.field else f"{file.open.what}; the {pair.kept} version stays"
+            yield f"  {pair.field or 'the item as a whole'}: {what}"
+            if pair.field:
+                yield from _values_text(_SIDES if file.undecided else _VALUES, pair.kept, pair.lost)
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
@@ -203,8 +204,7 @@ def _decision_text(done: ConflictDecision) -> Text:
         else:
             (lost,) = (one for one in done.ids if one != done.kept)
             yield f"{styled('Kept', fg='green')} {done.kept}; {lost} is superseded{before}"
-    for name, reason in done.left.items():
-        yield Note(f"{name}: {reason}")
+    yield from (Note(f"{name}: {reason}") for name, reason in done.left.items())
 
 
 @verb(
@@ -252,10 +252,8 @@ def _refuse_unfit(names: Sequence[str], every: bool, keep: str, field: str | Non
     if bool(names) == every:
         raise Unclear("name an item or a file, or say --all", "'memfs team conflicts' lists what waits")
     if of_two and (len(names) != 2 or every or keep not in (*names, "both")):
-        raise Unclear(
-            f"'{keep}' is not a valid choice for --keep",
-            "of two memories, ID OTHER --keep ID, or both; of a merge ours, theirs, kept or lost",
-        )
+        hint = "of two memories, ID OTHER --keep ID, or both; of a merge ours, theirs, kept or lost"
+        raise Unclear(f"'{keep}' is not a valid choice for --keep", hint)
     if field is not None and keep not in _VALUES:
         raise Unclear("--field goes with a recorded conflict", "add --keep kept or --keep lost")
     if reason and not of_two:
