@@ -151,6 +151,16 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
             "nothing to undo was given",
             "name --session, --agent or both; or --commit HEAD, the newest commit",
         ),
+        (
+            "undo --commit HEAD --session s",
+            "--commit cannot be combined with --session or --agent",
+            "name --session, --agent or both; or --commit HEAD, the newest commit",
+        ),
+        (
+            "undo nowhere",
+            "Got unexpected extra argument (nowhere)",
+            "it goes after an option, such as --session or --agent or --commit; see 'memfs undo --help'",
+        ),
     ],
 )
 def test_a_wrong_word_is_answered_with_what_would_be_right(
@@ -179,7 +189,9 @@ def test_what_a_verb_does_not_take_is_named_with_its_help(bare: Memfs, arguments
     """In one line, with exit code 2."""
     ran = bare(*arguments.split())
     assert ran.code == 2
-    assert re.fullmatch(f"memfs: .*{words}.*\n  see 'memfs {verb} --help'\n", ran.err), ran.err
+    assert re.fullmatch(
+        f"memfs: .*{words}.*\n  (?:it goes after an option, [^;]*; )?see 'memfs {verb} --help'\n", ran.err
+    ), ran.err
 
 
 def test_words_that_begin_with_a_dash_are_reported_where_they_go(bare: Memfs) -> None:

@@ -161,7 +161,12 @@ def explained(error: click.UsageError, command: str) -> tuple[str, str]:
             hint += "; text that begins with '-' goes after '--'"
         elif error.ctx.parent is None and error.option_name == "--json":
             hint = "it goes after the verb, as in 'memfs status --json'"
-    return " ".join(error.format_message().split()).removesuffix("."), hint
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    if message.startswith("Got unexpected extra") and error.ctx is not None:
+        taken = [one for one in error.ctx.command.params if one.expose_value and not getattr(one, "is_flag", False)]
+        if taken and all(isinstance(one, click.Option) for one in taken):
+            hint = f"it goes after an option, such as {' or '.join(one.opts[-1] for one in taken[:3])}; {hint}"
+    return message, hint
 
 
 @click.pass_context

@@ -45,8 +45,7 @@ def _text(done: Undone, dry_run: bool) -> Text:
             yield f"Kept {clash.path} {clash.field}: {now} (without the later edit: {undone})"
         else:
             yield f"Kept {clash.path}: it {_KEPT.get(str(clash.undone), 'stays')}"
-    for left in done.left:
-        yield f"Left alone {left.path}: {left.reason}"
+    yield from (f"Left alone {left.path}: {left.reason}" for left in done.left)
     if done.already:
         yield Note(_taken_back(done))
     if any(not clash.field and clash.undone == "removed" for clash in done.conflicts):
@@ -64,7 +63,9 @@ def _taken_back(done: Undone) -> str:
 @verb("undo", text=_text, exit_code=lambda done: all(one.action not in _DONE for one in done.files))
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
-@click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
+@click.option(
+    "--commit", "commits", multiple=True, metavar="REV", help="Instead: what this commit changed; may be repeated."
+)
 @click.option("--since", metavar="WHEN", help="With --session or --agent: only what was written since then.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
@@ -85,11 +86,10 @@ def undo(
         memfs undo --agent scout --since 2d
         memfs undo --commit c92f02c1
     """
-    named = bool(session or agent)
-    if bool(commits) == named:
-        raise Unclear(
-            "nothing to undo was given", "name --session, --agent or both; or --commit HEAD, the newest commit"
-        )
+    hint = "name --session, --agent or both; or --commit HEAD, the newest commit"
+    if bool(commits) == bool(session or agent):
+        both = "--commit cannot be combined with --session or --agent"
+        raise Unclear(both if commits else "nothing to undo was given", hint)
     from memfs.team.undo import RevertSelection
 
     with opened() as workspace:
