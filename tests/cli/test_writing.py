@@ -104,6 +104,8 @@ def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, edit
     assert path.read_text().splitlines()[problem["line"] - 1] == "importance: very"
     assert "your text is kept in" in ran.err
     assert memfs("recall", "good", "--json").json["hits"][0]["id"] == "x"
+    editor("echo '# still' >> \"$1\"")
+    assert memfs("update", "x", "--edit").out.startswith("Saved, but invalid: x\n")
     editor("sed -i '/importance: very/d; s/good/mended/' \"$1\"")
     assert memfs("update", "x", "--edit").code == 0
     assert memfs("show", "x", "--json").json["content"] == "mended text"

@@ -43,7 +43,8 @@ class UpdatedItem:
 
 
 def _text(done: UpdatedItem) -> Text:
-    yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
+    word = "Saved, but invalid:" if done.problems else "Updated" if done.changed else "Unchanged"
+    yield f"{word} {styled(done.id, fg='green', bold=True)}"
     yield f"  {done.path}"
     yield from done.problems
 
