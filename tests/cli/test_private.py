@@ -94,3 +94,9 @@ def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tu
     assert (missing.code, "--join-private KEY" in missing.err) == (2, True)
     assert memfs("-C", str(second), "init", "--join-private", folder.name).code == 0
     assert "private:region" in memfs("-C", str(second), "recall", "Frankfurt").out
+
+
+def test_an_unknown_id_is_looked_for_where_sharing_looks(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """What is private is listed by ``share``, not by ``list``."""
+    ran = memfs("-C", str(clones[0]), "share", "nothere")
+    assert (ran.code, "'memfs share' shows what there is" in ran.err) == (1, True)

@@ -13,7 +13,7 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, styled
-from memfs.errors import WorkspaceNotFound
+from memfs.errors import ItemNotFound, WorkspaceNotFound
 from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
 
@@ -57,8 +57,7 @@ def _code(done: ShareReport) -> bool:
 
 
 def _text(done: ShareReport, dry_run: bool) -> Text:
-    for kept in done.kept_private:
-        yield f"{styled('Kept private', fg='green')} {kept}"
+    yield from (f"{styled('Kept private', fg='green')} {kept}" for kept in done.kept_private)
     if done.count is not None:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return
@@ -154,4 +153,8 @@ def _private() -> Iterator[Workspace]:
         hint = "hooks make it: memfs agent install claude-code"
         raise WorkspaceNotFound("there is no private memory of this project yet", path=str(start.resolve()), hint=hint)
     with open_workspace(folder, watch=False, settings=dict(asked.settings)) as workspace:
-        yield workspace
+        try:
+            yield workspace
+        except ItemNotFound as error:
+            error.hint = (error.hint or "").replace("memfs list", "memfs share")
+            raise
