@@ -131,3 +131,11 @@ def test_what_is_installed_is_what_hooks_understand() -> None:
     """C6: the two tables name the same events, and Claude Code waits longer than a hook ever takes."""
     assert {event.name for event in installer.EVENTS} == set(LIMITS)
     assert [event.name for event in installer.EVENTS if event.seconds <= LIMITS[event.name]] == []
+
+
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_two_places_at_once_are_refused(call: Call, settings: Path, verb: str) -> None:
+    """Options that exclude each other are named, whichever came last; nothing is written."""
+    code, _, err = call("agent", verb, "claude-code", "--user", "--local")
+    assert (code, "--user and --local exclude each other" in err) == (2, True)
+    assert "hooks" not in settings.read_text()

@@ -58,11 +58,22 @@ class Installation:
     diff: str = field(default="", metadata=OMIT)
 
 
+def _scope(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and (other := ctx.params.setdefault("scope", parameter.name)) != parameter.name:
+        raise click.UsageError(f"--{other} and --{parameter.name} exclude each other")
+
+
 at_program = options(
     click.argument("program", type=click.Choice((_CLAUDE_CODE,)), metavar="PROGRAM"),
-    click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
-    click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
-    click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
+    click.option(
+        "--project", is_flag=True, expose_value=False, callback=_scope, help="The project's settings (the default)."
+    ),
+    click.option(
+        "--local", is_flag=True, expose_value=False, callback=_scope, help="Your own settings in this project."
+    ),
+    click.option(
+        "--user", is_flag=True, expose_value=False, callback=_scope, help="Your own settings, for all your projects."
+    ),
     click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
 )
 """Give a verb the options that name a program's settings."""
@@ -70,8 +81,8 @@ at_program = options(
 
 def changes(done: Installation, dry_run: bool) -> Text:
     """What became of the file, with the diff of what would."""
-    for line in filter(None, done.diff.split("\n")):
-        yield styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1]))
+    lines = filter(None, done.diff.split("\n"))
+    yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in lines)
     word = (_WOULD if dry_run else _DONE)[done.change.done.value]
     yield f"{styled(word, fg='green')} {shown(done.change.path)}"
 
@@ -84,7 +95,7 @@ def changes(done: Installation, dry_run: bool) -> Text:
     help="Where sessions are kept: in each person's private memory (the default), or in the repository's.",
 )
 @at_program
-def install(program: str, scope: str | None, dry_run: bool, into: str) -> Installation:
+def install(program: str, dry_run: bool, into: str, scope: str | None = None) -> Installation:
     """Put memfs's hooks into the settings of Claude Code, so that it remembers and is reminded by itself.
 
     PROGRAM is claude-code; for others there is the MCP server, 'memfs mcp'.
@@ -149,7 +160,7 @@ def _diff(one: SettingsChange) -> str:
 # -- uninstall ----------------------------------------------------------------------------------------------------
 @verb("uninstall", text=changes)
 @at_program
-def uninstall(program: str, scope: str | None, dry_run: bool) -> Installation:
+def uninstall(program: str, dry_run: bool, scope: str | None = None) -> Installation:
     """Take memfs's hooks out of a program's settings again.
 
     Other settings stay what and where they are; a file that says nothing else goes. What was remembered stays.
