@@ -94,7 +94,10 @@ def test_a_dry_run_that_would_be_refused_fails(memfs: Memfs, root: Path, item: s
 
 
 def test_a_shared_repository_names_the_flag(bare: Memfs, tmp_path: Path) -> None:
-    """In a repository that memfs joined, the error says which option rewrites it, and the option does."""
+    """In a repository that memfs joined, the error says which option rewrites it, and the option does.
+
+    A dry run without it ends as the refusal does.
+    """
     team = tmp_path / "team"
     team.mkdir()
     git(team, "init", "-q")
@@ -102,8 +105,10 @@ def test_a_shared_repository_names_the_flag(bare: Memfs, tmp_path: Path) -> None
     assert bare("init", str(team)).code == 0
     assert bare("-C", str(team), "remember", TEXT, "--id", "gate-of-the-mill-2").code == 0
     assert bare("-C", str(team), "commit").code == 0
-    done = bare("-C", str(team), "admin", "erase", "gate-of-the-mill-2", "--yes")
-    assert (done.code, "--rewrite-shared-history" in done.err) == (1, True)
+    for how in ("--yes",), ("--dry-run",):
+        done = bare("-C", str(team), "admin", "erase", "gate-of-the-mill-2", *how)
+        assert (done.code, "--rewrite-shared-history" in done.err) == (1, True)
+    assert bare("-C", str(team), "admin", "erase", "gate-of-the-mill-2", "-n", "--rewrite-shared-history").code == 0
     done = bare("-C", str(team), "admin", "erase", "gate-of-the-mill-2", "--yes", "--rewrite-shared-history")
     assert done.code == 0, done.err
 

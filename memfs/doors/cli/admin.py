@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memfs import trust as workspace_trust
 from memfs.admin import store_builder
 from memfs.admin.store_builder import EDITOR_FOLDER
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli import output
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
@@ -55,8 +55,8 @@ class GcReport:
 
 
 def _gc_text(report: GcReport) -> output.Text:
-    for step in report.steps:
-        yield f"{output.size(step.bytes):>16}  {step.what}" + (f": {step.error}" if step.error else "")
+    named = ((step, f": {step.error}" if step.error else "") for step in report.steps)
+    yield from (f"{output.size(step.bytes):>16}  {step.what}{error}" for step, error in named)
     if not report.steps:
         yield "Nothing to clean up"
     if report.backed_up:
@@ -130,9 +130,8 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
             if not plan.refused and not yes:
                 confirm_rewrite("Cut it?", output.document(plan))
         if export is None:
-            raise EraseRefused(
-                "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
-            )
+            hint = "add --export FILE, outside of the workspace"
+            raise EraseRefused("what is cut has to be kept somewhere", hint=hint)
         return workspace.history_cut.cut(moment, export.absolute())
 
 
@@ -215,9 +214,8 @@ def _erase_text(erasure: Erasure, dry_run: bool) -> output.Text:
     yield from output.listed("not erased from:", plan.unreachable)
     if done is None:
         yield from output.listed("backup from before:", map(str, plan.backups))
-        shared = ["others may rely on this history: this requires --rewrite-shared-history"] * plan.shared
         refused, unchanged = [plan.refused] * bool(plan.refused), ["a dry run: nothing was changed"] * dry_run
-        yield from map(output.Note, (*refused, *shared, *unchanged))
+        yield from map(output.Note, (*refused, *unchanged))
 
 
 @verb("erase", text=_erase_text, exit_code=_erase_code)
@@ -245,6 +243,8 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
         named = reference(workspace, id)
         if dry_run or not yes:
             plan = workspace.eraser.plan(named, is_path(named))
+            if plan.shared and not (plan.refused or rewrite_shared_history):
+                plan = replace(plan, refused="others may rely on this history: this requires --rewrite-shared-history")
             planned = Erasure(plan.reference, plan, None)
             if dry_run:
                 return planned

@@ -184,8 +184,7 @@ def short_page() -> str:
 def columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
     """Names and what is said of each, in two columns; ``width``: that of the first, 0 for that of the longest name."""
     space = width or max((len(name) for name, _ in rows), default=0)
-    for name, summary in rows:
-        yield f"  {name:<{space}}  {summary}"
+    yield from (f"  {name:<{space}}  {summary}" for name, summary in rows)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

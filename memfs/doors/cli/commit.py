@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 
 def _text(done: FlushResult) -> Text:
-    for name in done.commits:
-        yield f"Committed {styled(name[:12], fg='yellow')}"
-    for path in done.adopted:
-        yield f"  {path} {styled('(edited by hand)', dim=True)}"
+    yield from (f"Committed {styled(name[:12], fg='yellow')}" for name in done.commits)
+    yield from (f"  {path} {styled('(edited by hand)', dim=True)}" for path in done.adopted)
     if not done.commits:
         yield "Nothing was committed" if done.skipped or done.reason else "Nothing to commit"
 

@@ -95,18 +95,15 @@ def _made_text(done: InitResult, dry_run: bool) -> Text:
         yield f"{done.workspace} is a workspace already"
     if done.files and done.repository_made:
         yield "  and a git repository for it"
-    for path in done.files:
-        yield f"  {wrote} {path}"
+    yield from (f"  {wrote} {path}" for path in done.files)
     if SETTINGS_FILE in done.files:
         commit = done.policies["history.commit"]
         policy = ", ".join(f"{key} = {toml(value)}" for key, value in done.policies.items())
         yield f"  {chose} {policy}: {_MEANS[commit]}"
-    for line in done.git_config:
-        yield f"  would set in .git/config: {line}"
+    yield from (f"  would set in .git/config: {line}" for line in done.git_config)
     if dry_run and not done.repository_made:
         yield "  would make no commit, branch, tag or other ref"
-    for commit in done.committed:
-        yield f"  committed as {styled(commit[:12], fg='yellow')}"
+    yield from (f"  committed as {styled(commit[:12], fg='yellow')}" for commit in done.committed)
     if done.adopted:
         yield f"  including {count(len(done.adopted), 'existing file')}"
     if done.here and done.created:
@@ -273,9 +270,8 @@ def _refuse_nested(root: Path, place: Path, nested: bool) -> None:
     except WorkspaceNotFound:
         return
     if root.is_relative_to(outer / MEMORY_FOLDER):
-        raise MemfsError(
-            "this folder belongs to the workspace around it", path=str(outer), hint="choose another folder"
-        )
+        hint = "choose another folder"
+        raise MemfsError("this folder belongs to the workspace around it", path=str(outer), hint=hint)
     if outer != root and not nested:
         hint = f"use it as it is, or make another in {shlex.quote(str(root))} with --nested"
         raise MemfsError("there is a workspace around this folder already", path=str(outer), hint=hint)
@@ -293,11 +289,9 @@ def _refuse_beside(around: Repository, content: Path) -> None:
     listed = os.fsdecode(around.git.run("for-each-ref", form, "refs/remotes/")).splitlines()
     for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
         if around.entry(commit, content.as_posix()) is not None:
-            raise MemfsError(
-                f"nothing is checked out in this clone, and {name} has a memory",
-                path=str(around.work_tree),
-                hint=f"git switch {shlex.quote(name.partition('/')[2])} brings it here; then memfs init",
-            )
+            what = f"nothing is checked out in this clone, and {name} has a memory"
+            hint = f"git switch {shlex.quote(name.partition('/')[2])} brings it here; then memfs init"
+            raise MemfsError(what, path=str(around.work_tree), hint=hint)
 
 
 def _plan(root: Path) -> InitResult:

@@ -96,9 +96,8 @@ def join_private(project: private_memories.Project, key: str) -> None:
         hint = f"'memfs init --join-private KEY' names one; the keys are the folders in {folders}"
         raise Unclear("no other clone of this origin has a private memory", hint)
     if len(found) > 1:
-        raise Unclear(
-            "several clones have one", "name it: memfs init --join-private " + " or ".join(o.name for o in found)
-        )
+        names = " or ".join(one.name for one in found)
+        raise Unclear("several clones have one", f"name it: memfs init --join-private {names}")
     from memfs.sessions.store import join
 
     if brought := join(project, found[0]):

@@ -39,10 +39,8 @@ class Restoration:
 
 
 def _text(done: Restoration, dry_run: bool) -> Text:
-    for path in done.restored:
-        yield f"{'Would restore' if dry_run else 'Restored'} {path}"
-    for path in done.removed:
-        yield f"{'Would remove' if dry_run else 'Removed'} {path}"
+    yield from (f"{'Would restore' if dry_run else 'Restored'} {path}" for path in done.restored)
+    yield from (f"{'Would remove' if dry_run else 'Removed'} {path}" for path in done.removed)
     if done.commit:
         yield f"Committed {styled(done.commit[:12], fg='yellow')}"
     yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
