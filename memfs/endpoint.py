@@ -329,11 +329,11 @@ def _checked(base_url: str, key: str) -> SplitResult:
         parts = urlsplit(base_url.strip())
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise _unfit(f"{_excerpt(base_url)!r} is no address") from error
+        raise _unfit(f"{_excerpt(base_url)!r} is not an address") from error
     if parts.username is not None or parts.password is not None:
         raise _unfit("the address holds a name or password", f"put the key into {REVIEW_KEY} or {EMBEDDING_KEY}")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise _unfit(f"{_excerpt(base_url)!r} is no address of a service")
+        raise _unfit(f"{_excerpt(base_url)!r} is not an address of a service")
     if not key.isascii() or not key.isprintable() or " " in key:
         raise _unfit("the key has characters that no key has", f"look at {REVIEW_KEY} and {EMBEDDING_KEY}")
     if key and parts.scheme == "http" and not _is_own_network(host):

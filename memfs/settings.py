@@ -114,13 +114,13 @@ class MemorySettings(SettingsTable, table="memory"):
         (), "Further sources that answer when agents ask.", harmless=tuple(BUILT_IN_SOURCES)
     )
     automatic_tokens: int = _setting(
-        1000, "Most tokens given at the start of a session; 0: no bound.", low=0, high=10**6
+        1000, "Maximum tokens given at the start of a session; 0: no limit.", low=0, high=10**6
     )
-    triggered_tokens: int = _setting(400, "Most tokens given before a step; 0: no bound.", low=0, high=10**6)
-    recall_tokens: int = _setting(2000, "Most tokens an agent is given when it asks; 0: no bound.", low=0, high=10**6)
-    source_seconds: float = _setting(2.0, "How long a source from others may take.", low=0.05, high=60)
+    triggered_tokens: int = _setting(400, "Maximum tokens given before a step; 0: no limit.", low=0, high=10**6)
+    recall_tokens: int = _setting(2000, "Maximum tokens given when an agent asks; 0: no limit.", low=0, high=10**6)
+    source_seconds: float = _setting(2.0, "How long a third-party source may take.", low=0.05, high=60)
     decay: bool = _setting(True, "Whether what is old and unused sinks when agents ask.")
-    context: str = _setting("", "Name of the memory context that holds; empty: `configuration/memory_context.yaml`.")
+    context: str = _setting("", "Name of the memory context in use; empty: `configuration/memory_context.yaml`.")
     sources: Mapping[str, Mapping[str, Any]]
 
 
@@ -156,8 +156,8 @@ _DEFAULT_SOURCES = MappingProxyType(
 class HooksSettings(SettingsTable, table="hooks"):
     """``[hooks]``: what hooks give to an agent's program."""
 
-    start_tokens: int = _setting(500, "Most tokens given at the start of a session; 0: nothing.", low=0, high=4000)
-    prompt_tokens: int = _setting(500, "Most tokens given with a prompt; 0: nothing.", low=0, high=4000)
+    start_tokens: int = _setting(500, "Maximum tokens given at the start of a session; 0: nothing.", low=0, high=4000)
+    prompt_tokens: int = _setting(500, "Maximum tokens given with a prompt; 0: nothing.", low=0, high=4000)
     prompt_items: int = _setting(5, "How many memories are given with a prompt.", low=0, high=50)
 
 
@@ -194,17 +194,17 @@ class HistorySettings(SettingsTable, table="history"):
 class RecallSettings(SettingsTable, table="recall"):
     """``[recall]``: what a question brings back."""
 
-    limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
+    limit: int = _setting(10, "How many hits a recall returns by default.", low=1, high=10_000)
     preset: str = _setting(
         "default", "Weights of the ranking.", choices=("default", "time_weighted", "learning", "fading")
     )
     learn: bool = _setting(
         False, "Whether ranking learns from which hits are used; it is then noted what made their scores."
     )
-    deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
-    max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
+    deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out duplicates of a hit.")
+    max_tokens: int = _setting(0, "Maximum tokens in an answer by default; 0: no limit.", low=0, high=10**7)
     state_seconds: float = _setting(
-        0.5, "How long an answer about agents' state takes unless told otherwise; 0: no bound.", low=0, high=86_400
+        0.5, "How long an answer about agents' state takes by default; 0: no limit.", low=0, high=86_400
     )
 
 
@@ -224,7 +224,7 @@ class SemanticSearchSettings(SettingsTable, table="semantic"):
 class ServedSettings(SettingsTable, table="served"):
     """``[served]``: the record of which items were handed out, when and to whom; it stays on this machine."""
 
-    log: bool = _setting(True, "Whether it is noted which items are handed out.")
+    log: bool = _setting(True, "Whether it is recorded which items are served.")
     questions: bool = _setting(False, "Whether the questions are noted, too.", personal=True)
     days: int = _setting(90, "How many days of it are kept.", low=1, high=3660)
     megabytes: int = _setting(16, "How many megabytes of it are kept at most.", low=2, high=10_000)
@@ -286,7 +286,7 @@ class ResidentSettings(SettingsTable, table="resident"):
     """``[resident]``: the process that answers commands from a workspace that it holds open."""
 
     use: bool = _setting(True, "Whether there may be a resident process.")
-    auto: bool = _setting(False, "Whether a command starts one where none is up.", personal=True)
+    auto: bool = _setting(False, "Whether a command starts one where none is running.", personal=True)
     idle_minutes: float = _setting(15.0, "After how many minutes without a command it leaves.", low=0.01, high=10_000)
 
 

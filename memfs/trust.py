@@ -296,7 +296,7 @@ def _load(path: Path) -> dict[str, dict[str, Any]]:
 def _require_own(path: Path) -> None:
     facts = os.lstat(path)
     if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
-        raise _unusable(path, "others than you could have written it")
+        raise _unusable(path, "somebody other than you could have written it")
 
 
 def _unusable(path: Path, reason: str) -> CorruptRecord:

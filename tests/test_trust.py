@@ -115,8 +115,8 @@ def test_a_list_that_others_could_write_is_not_believed(root: Path, mode: int) -
     trust.list_path().chmod(mode)
     standing = trust.status_of(root)
     assert not standing.trusted
-    assert "others than you" in standing.reason
-    with pytest.raises(CorruptRecord, match="others than you"):
+    assert "somebody other than you" in standing.reason
+    with pytest.raises(CorruptRecord, match="somebody other than you"):
         trust.grant(root)
 
 

@@ -325,7 +325,7 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         hint = f"bring it back from history: memfs restore {path} --from HEAD"
-        raise ArchiveInvalid(f"this is no sound index of an archive: {reason}", path=path, hint=hint) from None
+        raise ArchiveInvalid(f"this is not a valid index of an archive: {reason}", path=path, hint=hint) from None
 
 
 def _whole(row: Any) -> list[Any]:
@@ -333,6 +333,6 @@ def _whole(row: Any) -> list[Any]:
     inside, *others, facts = row
     path = f"{ITERATIONS}/{inside}"
     if not is_own(path) or iteration_of(path) is None:
-        raise ValueError(f"{inside!a} is no document of an iteration")
+        raise ValueError(f"{inside!a} is not a document of an iteration")
     entry = {**facts, "path": path, "kind": document_kind(path), "iteration": iteration_of(path)}
     return [path, *others, entry if facts else {}]

@@ -140,7 +140,7 @@ def _after_header(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield rest
             yield from chunks
             return
-    raise HistoryUnavailable("this is no bundle", hint="use another backup")
+    raise HistoryUnavailable("this is not a bundle", hint="use another backup")
 
 
 @contextmanager
@@ -274,7 +274,7 @@ def opened(path: Path) -> Iterator[tuple[BackupManifest, Contents]]:
         with io.descriptor(fd):
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
-                raise _invalid("it is no file")
+                raise _invalid("it is not a file")
             archive = members(chunks_of(fd, found.st_size, str(path)))
             first = next(archive, None)
             if first is None:

@@ -101,7 +101,7 @@ def statuses(checker: Checker) -> Iterator[Problem]:
             yield Problem(
                 path=convention.item.path,
                 code="ConventionStatus",
-                message=f"status: {ascii(status)[1:-1][:60]} is no status of a convention, so agents do not see it",
+                message=f"status: {ascii(status)[1:-1][:60]} is not a status of a convention, so agents do not see it",
                 hint=hint,
             )
 
@@ -124,7 +124,7 @@ def references(checker: Checker) -> Iterator[Problem]:
             yield Problem(
                 path=path,
                 code="SidecarMissing",
-                message=f"a value of this document lies in {beside}, which is not here",
+                message=f"a value of this document is stored in {beside}, which is missing",
                 hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
             )
         if checker.deep and not absent:

@@ -145,7 +145,7 @@ class HistoryRewrite:
             self._sweep()
         raise errors.EraseRefused(
             "the repository changes again and again meanwhile",
-            hint="try again when nobody works in it; the next memfs command ends what was begun",
+            hint="try again when no other process uses it; the next memfs command finishes it",
         )
 
     def _survey(self) -> rewrite.HistorySurvey:
@@ -553,7 +553,7 @@ class Eraser(HistoryRewrite):
         gone = next((problem.message for problem in secondary.problems() if problem.code == "StorageUnavailable"), "")
         if reason or gone:
             raise errors.EraseRefused(
-                f"the secondary location cannot be looked into: {gone or reason}",
+                f"the secondary location cannot be read: {gone or reason}",
                 path=str(secondary.place),
                 hint="mount that disk, or make it writable; if it is lost, take storage.secondary out of the settings",
             )
@@ -663,7 +663,7 @@ class HistoryCut(HistoryRewrite):
         inside = (self._repository.work_tree, self._repository.common_dir)
         reason = "" if place.parent.is_dir() else "there is no such folder"
         if any(place.is_relative_to(os.path.realpath(folder)) for folder in inside):
-            reason = "the export lies in the workspace"
+            reason = "the export is in the workspace"
         elif os.path.lexists(export):
             reason = "the file exists"
         if reason:

@@ -66,12 +66,12 @@ class EraseName:
         """The name that a person gave.
 
         Raises:
-            EraseRefused: it is no memory's.
+            EraseRefused: it is not a memory's.
         """
         plain = reference.rstrip("/")
         if is_path and (plain in _NEVER or not plain.startswith(f"{CONTENT}/")):
             hint = f"name an item, or a file or folder below {CONTENT}/"
-            raise EraseRefused(f"{plain!r} is no memory", path=plain, hint=hint)
+            raise EraseRefused(f"{plain!r} is not a memory", path=plain, hint=hint)
         return cls(reference=plain, is_path=is_path)
 
     def means(self, path: str) -> bool:

@@ -356,7 +356,7 @@ class RecoveryCopies:
         matching = [one for one in self._contents() if name in (one[0].name, stem_of(one[0].path), one[0].path)]
         if not matching:
             raise ItemNotFound(
-                f"nothing set aside is called {name!r}", hint="'memfs restore --displaced' lists what there is"
+                f"no version set aside is called {name!r}", hint="'memfs restore --displaced' lists what there is"
             )
         chosen, data = next((one for one in matching if not one[0].name.startswith(DAMAGED)), (None, b""))
         if chosen is None:

@@ -334,7 +334,7 @@ def usable(named: str, apart_from: Iterable[Path], field: str) -> Path:
     real = Path(os.path.realpath(place))
     for inside in apart_from:
         if real.is_relative_to(os.path.realpath(inside)):
-            raise SettingInvalid(f"{named!r} lies inside {inside}", field=field, hint=hint)
+            raise SettingInvalid(f"{named!r} is inside {inside}", field=field, hint=hint)
     return real
 
 

@@ -64,7 +64,7 @@ def find(data: bytes, name: str) -> FoundBlock | None:
         ContentError: a mark is damaged, lacks its other half or occurs twice, with its line; or the file is no text.
     """
     if data.startswith(_OTHER_ENCODINGS) or b"\0" in data:
-        raise ContentError("this is no UTF-8 text", path=name, hint="save it as UTF-8")
+        raise ContentError("this is not UTF-8 text", path=name, hint="save it as UTF-8")
     marks = list(_ANY_MARK.finditer(data))
     if not marks:
         return None
@@ -413,8 +413,8 @@ class AgentsBlock:
             place = Path(os.path.realpath(named))
             below = place.relative_to(self._top).as_posix()
         except (ValueError, OSError):
-            raise PathEscape("it lies outside the repository", path=str(named), hint="name a file in it") from None
+            raise PathEscape("it is outside the repository", path=str(named), hint="name a file in it") from None
         inside = place.relative_to(self._root).as_posix() if place.is_relative_to(self._root) else ""
         if names_git(below) or is_own(inside) or CONTENT in place.relative_to(self._top).parts:
-            raise PathEscape("this file is none for agents to read", path=str(named), hint=f"name a file like {FILE}")
+            raise PathEscape("this is not a file for agents to read", path=str(named), hint=f"name a file like {FILE}")
         return place

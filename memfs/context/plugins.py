@@ -164,7 +164,7 @@ def made(name: str, table: Mapping[str, Any]) -> LoadedSource:
         found: Any = point_of(name).load()
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
-        hint = "install it, or put the folder it lies in on PYTHONPATH" if missing else ""
+        hint = "install it, or put its folder on PYTHONPATH" if missing else ""
         raise ForeignFailure(f"it cannot be imported: {error_line(error)}", hint) from error
     plugin = found() if isinstance(found, type) or not hasattr(found, "get_context") else found
     own, layer = shape(plugin)

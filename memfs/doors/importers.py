@@ -138,7 +138,7 @@ def pages(folder: Path, taken: SourceContent) -> Iterator[SourcePage]:
         try:
             yield page(folder / name, name)
         except FileNotFoundError:
-            taken.skip(name, "somebody took it away meanwhile")
+            taken.skip(name, "it was removed meanwhile")
         except MemfsError as error:
             where = f"{name}:{error.line}" if error.line else name
             taken.skip(where, error.message)

@@ -80,7 +80,7 @@ class MemfsSession:
             WorkspaceNotFound: see ``path``.
         """
         if not isinstance(session_id, str) or not 1 <= len(session_id.strip()) <= 200:
-            raise SchemaInvalid("a session is named by 1 to 200 characters", field="session_id", hint="name it shorter")
+            raise SchemaInvalid("a session's name has 1 to 200 characters", field="session_id", hint="name it shorter")
         self.session_id = session_id
         given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
         self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given or SessionSettings()

@@ -148,7 +148,7 @@ def _syntax_error(error: json.JSONDecodeError, text: str, first: int) -> ItemSyn
         if error.msg.startswith(words):
             message, hint = meaning, remedy
     if text.startswith(("//", "/*", "#"), error.pos):
-        message, hint = "a comment, which JSON has none of", "remove it"
+        message, hint = "a comment, which JSON does not allow", "remove it"
     elif "trailing comma" in error.msg or (before.endswith(",") and at in ("]", "}")):
         message, hint = f"',' before '{at if at != ',' else '}'}'", "remove it"
     return ItemSyntaxError(message, line=first - 1 + error.lineno, column=error.colno, hint=hint)

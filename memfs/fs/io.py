@@ -424,7 +424,7 @@ def make_private_folder(path: Path, root: Path | None = None) -> None:
     with operation("stat", path):
         found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        what = "this folder belongs to another user" if stat.S_ISDIR(found.st_mode) else "this is no folder"
+        what = "this folder belongs to another user" if stat.S_ISDIR(found.st_mode) else "this is not a folder"
         raise StorageReadOnly(what, path=str(path), hint="remove it")
     if found.st_mode & 0o022:
         chmod(path, 0o700)

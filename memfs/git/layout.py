@@ -203,7 +203,7 @@ def _layout(workspace: Path, found_at: Path, git_dir: Path, common_dir: Path) ->
         if "core.worktree" in settings:
             work_tree = Path(os.path.realpath(git_dir / settings["core.worktree"]))
     if not workspace.is_relative_to(work_tree) or workspace.is_relative_to(git_dir):
-        raise RepoUnsupported("the workspace lies outside the working tree", path=str(workspace), hint="move it inside")
+        raise RepoUnsupported("the workspace is outside the working tree", path=str(workspace), hint="move it inside")
     below = workspace.relative_to(work_tree).as_posix()
     # A .git here may only say that the git folder is this tree's, which is another's by its own account: a repository
     # that came from elsewhere could so have its memories committed into one of this user's own.
@@ -390,7 +390,7 @@ class Refs:
             if not text.startswith("ref:") or not left:
                 break
             if not _is_intact(further):
-                raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
+                raise HistoryUnavailable(f"{further!a} is not a ref", hint=_CHECK)
             named = further
         raise HistoryUnavailable(f"{named} is unreadable", path=path, hint=_CHECK)
 

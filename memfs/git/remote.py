@@ -98,7 +98,7 @@ def protocol_of(address: str) -> str:
         RemoteInvalid: it would run a program, or is no address.
     """
     if not address or len(address) > 4096 or not address.isprintable() or address.startswith("-"):
-        raise RemoteInvalid("the remote's address is none", hint="git remote set-url gives it another one")
+        raise RemoteInvalid("the remote's address is not valid", hint="git remote set-url gives it another one")
     scheme = _SCHEME.match(address)
     if scheme and not _HELPER.match(address):
         known = "ssh" if scheme[1].lower() in ("ssh", "git+ssh", "ssh+git") else scheme[1].lower()
@@ -235,7 +235,7 @@ class RemoteConnection:
             message = f"{reason}: {said}" if said else reason
             if _RACED.search(reason):
                 raise Raced(message)
-            hint = "nothing is lost: what was merged is committed here; ask who looks after the remote"
+            hint = "nothing is lost: what was merged is committed here; ask whoever maintains the remote"
             if "checked out" in reason:
                 hint = f"{branch} is checked out there: make that repository bare, or sync with another branch"
             raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=hint)

@@ -290,7 +290,7 @@ class Repository:
         """
         self.require_open()
         if not HEX.fullmatch(name):
-            raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
+            raise HistoryUnavailable(f"{name!a} is not an object id", hint="give all 40 digits")
         place = self.common_dir / "objects"
         found = objects.read_loose(place, name)
         if found is None and self._few_packed:  # a git that is kept reads many sooner, and takes as long to begin

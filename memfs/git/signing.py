@@ -96,7 +96,7 @@ def find_program(named: str, hint: str) -> str:
     """
     path = os.path.expanduser(named)
     if os.sep in path and not os.path.isabs(path):
-        raise SigningFailed("a program that signs is named by its whole path", path=named, hint=hint)
+        raise SigningFailed("a signing program needs its full path", path=named, hint=hint)
     found = shutil.which(path, path=environment.search_path(os.environ))
     if found is None:
         raise SigningFailed(f"{named} is not installed", hint=hint)
@@ -343,7 +343,7 @@ def _path(named: str) -> Path:
     path = Path(os.path.expanduser(named))
     if not path.is_absolute():
         # A relative one would be another key in every folder, also one that came with a clone.
-        raise SigningFailed("a signing key is named by its whole path", path=named, hint="write ~/.ssh/KEY")
+        raise SigningFailed("a signing key needs its full path", path=named, hint="write ~/.ssh/KEY")
     return path
 
 

@@ -306,7 +306,7 @@ def rows_of(data: bytes, path: str) -> list[Row]:
             return rows
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptRecord(f"suggestions cannot be read: {error}", path=path, hint=hint) from error
-    raise CorruptRecord("suggestions cannot be read: they are no list of format 1", path=path, hint=hint)
+    raise CorruptRecord("suggestions cannot be read: they are not a list of format 1", path=path, hint=hint)
 
 
 def data_of(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -269,7 +269,7 @@ class Rules:
             if known is None:
                 return self.store.put(item_of(rule), "", message=f"Add the rule {rule_id}", source=source)
             if known.type != RULE:
-                raise IdExists(f"{rule_id} is no rule", path=known.path, hint="choose another id")
+                raise IdExists(f"{rule_id} is not a rule", path=known.path, hint="choose another id")
             if (changed := updated(known, rule)) == known:
                 return known
             return self.store.put(changed, known.sha256, message=f"Change the rule {rule_id}", source=source)

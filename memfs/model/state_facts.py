@@ -476,4 +476,4 @@ def _listed(value: Any, name: str) -> list[Any]:
         return []
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | str):
         return list(value)
-    raise QueryInvalid(f"{value!r} is no list", field=name, hint="give a list")
+    raise QueryInvalid(f"{value!r} is not a list", field=name, hint="give a list")

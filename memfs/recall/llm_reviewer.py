@@ -145,7 +145,7 @@ def _written(item: MemoryItem) -> tuple[str, ...]:
 def _number(value: object, scale: tuple[float, float]) -> float:
     low, high = scale
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise EndpointFailed(f"the model's score is no number from {low:g} to {high:g}: {ascii(value)[:60]}")
+        raise EndpointFailed(f"the model's score is not a number from {low:g} to {high:g}: {ascii(value)[:60]}")
     return float(value)
 
 

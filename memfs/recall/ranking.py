@@ -518,7 +518,7 @@ def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rera
             orders what the default weights scored.
 
     Raises:
-        SettingInvalid: the name is taken or none, a weight belongs to no factor, or this is no strategy.
+        SettingInvalid: the name is taken or none, a weight belongs to no factor, or this is not a strategy.
     """
     if not isinstance(name, str) or not name.strip() or len(name) > _NAME_LIMIT:
         raise SettingInvalid("a strategy needs a name of at most 60 characters", field="strategy", hint="name it")
@@ -533,7 +533,7 @@ def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rera
         made = WeightedStrategy(function=strategy)
     else:
         hint = "give weights by factor, a function (query, ranked) -> ranked, or an object with both"
-        raise SettingInvalid(f"this is no strategy: {ascii(strategy)[:60]}", field="strategy", hint=hint)
+        raise SettingInvalid(f"this is not a strategy: {ascii(strategy)[:60]}", field="strategy", hint=hint)
     for factor, weight in made.weights.items():
         if factor not in FACTORS:
             hint = nearest(factor, FACTORS) or f"the factors are {', '.join(FACTORS)}"
@@ -601,7 +601,7 @@ class TimeWeightedSearch:
             QueryInvalid: the weight is not between 0 and 1, or the query cannot be understood.
         """
         if not isinstance(recency_weight, (int, float)) or not 0 <= recency_weight <= 1:
-            raise QueryInvalid(f"{ascii(recency_weight)[:60]} is no weight", field="recency_weight", hint="0 to 1")
+            raise QueryInvalid(f"{ascii(recency_weight)[:60]} is not a weight", field="recency_weight", hint="0 to 1")
         asked = replace(query, limit=limit) if isinstance(query, Query) else Query(text=query, limit=limit)
         found = self.search(replace(asked, limit=min(2 * limit, MOST))).hits
         best = max((hit.score for hit in found), default=0.0) or 1.0

@@ -115,7 +115,7 @@ class Review:
                     if isinstance(answer, MemoryItem):
                         item = answer.replace(id=item.id, memory_type=item.memory_type, trust=item.trust)
                     else:
-                        absent[reviewer.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
+                        absent[reviewer.name] = _line(f"its version of the draft is not a memory: {ascii(answer)[:80]}")
         return item, absent
 
     def relevance_result(
@@ -166,7 +166,7 @@ def _score(answer: object, scale: tuple[float, float]) -> Score | str:
         value, reason = answer
     low, high = scale
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return _line(f"its answer is no score: {ascii(answer)[:80]}")
+        return _line(f"its answer is not a score: {ascii(answer)[:80]}")
     if not low <= value <= high:
         return f"its score {value:g} is not from {low:g} to {high:g}"
     return Score(float(value), _line(str(reason)))

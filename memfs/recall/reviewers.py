@@ -376,7 +376,7 @@ def reviewers_named(names: Iterable[str]) -> list[AnyReviewer]:
         found = maker() if callable(maker) else None
         if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
             hint = "it needs a name and a method such as score_storage(item)"
-            raise SettingInvalid(f"what {name!r} names is no reviewer", field="review.reviewers", hint=hint)
+            raise SettingInvalid(f"what {name!r} names is not a reviewer", field="review.reviewers", hint=hint)
         named.append(found)
     return named
 

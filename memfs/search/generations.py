@@ -232,7 +232,7 @@ def _digest(path: Path) -> str:
     """The sha256 of a regular file's bytes."""
     with os.fdopen(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file, io.operation("read", path):
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise IndexUnavailable(f"{path} is no file")
+            raise IndexUnavailable(f"{path} is not a file")
         import hashlib  # quick with megabytes, slow to load: an index is seldom verified whole
 
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -301,7 +301,7 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
                 special[member.name] = member.data(min(limit, checkpoint.unpacked))
                 continue
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
-                raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
+                raise invalid(checkpoint.id, f"it holds {member.name!a}, which is not part of a state")
             found[member.name] = place, archive.digest_of(member.chunks())[1]
     listed: dict[str, str] = {}
     for line in special.get(SUMS, b"").decode("utf-8", "surrogateescape").split("\n")[:-1]:
@@ -401,7 +401,7 @@ class CheckpointStore:
         self._parts.require_open()
         if not is_id(checkpoint):
             raise CheckpointInvalid(
-                f"{checkpoint!a} is no checkpoint's id",
+                f"{checkpoint!a} is not the id of a checkpoint",
                 hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
             )
         try:

@@ -280,7 +280,7 @@ class FeedbackStore:
             iteration = int(iteration)
         if isinstance(iteration, bool) or not isinstance(iteration, int):
             hint = f"give the number of an iteration, or {LATEST!r}"
-            raise QueryInvalid(f"{iteration!r} is no iteration", field="iteration", hint=hint)
+            raise QueryInvalid(f"{iteration!r} is not an iteration", field="iteration", hint=hint)
         known = [row.number for row in self._reader.iterations()]
         if iteration not in known:
             hint = f"the newest is {known[-1]}" if known else "none was started yet"

@@ -326,7 +326,7 @@ def _schema(path: str) -> str:
     schema = schema_of(path)
     if not schema:
         raise errors.PathEscape(
-            "no document lies there", path=path, hint="'memfs state export' shows where documents lie"
+            "there is no document", path=path, hint="'memfs state export' shows where documents are"
         )
     return schema
 

@@ -448,7 +448,7 @@ class StateRecorder:
         given = StateUpdate.from_dict(update)
         if given.update_type not in UPDATE_TYPES:
             hint = f"one of {', '.join(UPDATE_TYPES)}"
-            raise SchemaInvalid(f"{given.update_type!r} is no sort of update", field="update_type", hint=hint)
+            raise SchemaInvalid(f"{given.update_type!r} is not a kind of update", field="update_type", hint=hint)
         moment = given.timestamp or self._clock()
         stamped = replace(given, timestamp=moment)
         values = stamped.to_dict()

@@ -79,7 +79,7 @@ def wanted_of(
         )
     start, end = moment("start", start), moment("end", end, end=True)
     if start is not None and end is not None and start > end:
-        raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
+        raise QueryInvalid("the start is after the end", field="start", hint="exchange them")
     named: dict[str, Any] = {name: state_facts.names_of(value, name) for name, value in names.items()}
     components = named.get("components", ())
     # a partial answer has what is named; a full one or a summary everything, unless components are named
@@ -392,7 +392,7 @@ class Retrieval:
             deadline = self._default
         elif isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline >= 0:
             hint = "give seconds, 0 or more, or math.inf"
-            raise QueryInvalid(f"{deadline!r} is no time limit", field="deadline", hint=hint)
+            raise QueryInvalid(f"{deadline!r} is not a time limit", field="deadline", hint=hint)
         limit = Deadline(None if deadline is None or math.isinf(deadline) else float(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         collector = StateCollector(self._reader, request, limit)

@@ -239,7 +239,7 @@ class Threads:
             while (kept_in := kept.get(KEPT_IN)) is not None:
                 holder = self._near(snapshot.place._replace(id=kept_in), near) if kept_in not in seen else None
                 if holder is None or channel not in holder.channels:
-                    message = f"the value lies in the checkpoint {kept_in!r}, which is not here"
+                    message = f"the value is stored in the checkpoint {kept_in!r}, which is missing"
                     field, path = f"channels.{channel}", snapshot_path(snapshot.place)
                     raise ContentError(message, path=path, field=field, hint=_GONE)
                 seen.add(kept_in)

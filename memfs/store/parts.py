@@ -311,7 +311,7 @@ class Backlog:
         rows = []  # made first: to look for them shows whether the location can be read
         for folder, waiting in self.missed().items():
             place = Path(folder).parent
-            message = f"writes wait in {place}, which cannot be looked into: {waiting} are missing from answers"
+            message = f"writes wait in {place}, which cannot be read: {waiting} are missing from answers"
             hint = f"set storage.secondary to {place}, or trust the workspace again where its own file names it"
             if self._secondary and folder == str(self._secondary.folder):
                 hint = "mount that disk again; memfs goes on where it stopped"

@@ -90,7 +90,7 @@ def read_aside(path: Path) -> tuple[str, bytes]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         place, digest = None, None
     if not is_own(place):
-        raise CorruptRecord("this is no content that was set aside", path=str(path), hint="remove it")
+        raise CorruptRecord("this was not set aside by memfs", path=str(path), hint="remove it")
     if digest not in (_digest(place, data), None):  # the first ones had no digest
         raise CorruptRecord("the content that was set aside is damaged", path=str(path), hint="remove it")
     return place, data

@@ -259,7 +259,7 @@ def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
         return json_text.load(_read(read, beside, digest, size).decode("utf-8"), parts=None)
     except FileNotFoundError:
         raise errors.ContentError(
-            f"the value lies in {beside}, which is not here",
+            f"the value is stored in {beside}, which is missing",
             path=path,
             field=dotted(field),
             hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",

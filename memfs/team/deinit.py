@@ -324,7 +324,7 @@ def _others(repository: Repository, root: Path) -> Iterator[Path]:
 def _kept_in(state: Path) -> Iterator[tuple[str, str]]:
     folder = state / append_log.FOLDER
     if count := len(append_log.waiting(folder)):
-        yield f"events of sessions that nobody has taken in yet, in {folder}: {count}", _COPY
+        yield f"session events that are not processed yet, in {folder}: {count}", _COPY
 
 
 def _refs(repository: Repository) -> tuple[str, ...]:

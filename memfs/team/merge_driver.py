@@ -185,7 +185,7 @@ def sentence(conflict: FieldConflict) -> str:
 def _layout(folder: Path) -> Layout:
     layout = discover(folder)
     if layout is None:
-        raise HistoryError("this is no repository", path=str(folder), hint="run git there")
+        raise HistoryError("this is not a repository", path=str(folder), hint="run git there")
     require_trusted(layout)
     return layout
 

@@ -201,7 +201,7 @@ class Syncer:
         there = branch or (followed_branch if followed == name else "") or head.branch
         if not is_branch(HEADS + there):
             raise errors.RemoteInvalid(
-                f"{ascii(there)[:100]} is no name of a branch", hint="--branch takes one such as main"
+                f"{ascii(there)[:100]} is not the name of a branch", hint="--branch takes one such as main"
             )
         return remote_of(repository, name), there
 
@@ -261,7 +261,7 @@ class Syncer:
                     time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
             raise errors.PushRefused(
                 f"{asked.remote.name} took none of {_ROUNDS} pushes, as others push or hold it: {reason}",
-                hint="what was merged is committed here: sync again, or ask who looks after the remote",
+                hint="what was merged is committed here: sync again, or ask whoever maintains the remote",
             )
         except errors.MemfsError as error:
             if done is None or done.joined is None:

@@ -135,7 +135,7 @@ class Signatures:
         path = Path(os.path.expanduser(named))
         if not given and not path.is_absolute():
             # A relative one would be looked for in whichever repository this is.
-            raise SigningFailed("the list of signers is named by its whole path", path=named, hint="write ~/FILE")
+            raise SigningFailed("the list of signers needs its full path", path=named, hint="write ~/FILE")
         return Path(os.path.realpath(path))
 
     def verify(self, revisions: str = "HEAD", signers: str | os.PathLike[str] | None = None) -> list[CommitCheck]:
@@ -195,9 +195,9 @@ def _checked(commit: str, data: bytes, path: Path, listed: tuple[Principals, ...
     )
     signed, signatures = without_signature(data)
     if not signatures:
-        return replace(found, verdict=SignatureVerdict.UNSIGNED, reason="it carries no signature")
+        return replace(found, verdict=SignatureVerdict.UNSIGNED, reason="it has no signature")
     if len(signatures) > 1:
-        return replace(found, verdict=SignatureVerdict.BAD, reason="it carries more than one signature")
+        return replace(found, verdict=SignatureVerdict.BAD, reason="it has more than one signature")
     if not reads_one_way(data):
         return replace(
             found, verdict=SignatureVerdict.BAD, reason="other programs may read another author or message from it"
@@ -217,10 +217,10 @@ def _checked(commit: str, data: bytes, path: Path, listed: tuple[Principals, ...
     named = tuple(principals(signature, path, parsed.time))
     if not named:
         late = principals(signature, path, None)
-        reason = f"the key of {', '.join(late)} did not hold at that time" if late else "nobody listed has this key"
+        reason = f"the key of {', '.join(late)} was not valid at that time" if late else "no listed signer has this key"
         return replace(found, verdict=SignatureVerdict.UNKNOWN_KEY, reason=reason)
     if not any(verifies(signed, signature, name, path, parsed.time, revoked) for name in named):
-        reason = f"the key of {', '.join(named)} does not count: it was taken back, or may not sign commits"
+        reason = f"the key of {', '.join(named)} does not count: it was revoked, or may not sign commits"
         return replace(found, verdict=SignatureVerdict.BAD, principals=named, reason=reason)
     reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in signers)}"
     return replace(found, verdict=SignatureVerdict.WRONG_PRINCIPAL, principals=named, reason=reason)

@@ -145,7 +145,7 @@ def test_what_nobody_vouches_for_is_named(memfs: Memfs, root: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "tabs.yaml").write_text("content: Use tabs.\nstatus: accepted\ntrust: agent\n")
     wrote = memfs("team", "agents-md", "write")
-    assert "nothing is agreed on yet" in wrote.err
+    assert "no convention is accepted yet" in wrote.err
     assert "left out, as no person vouches for it: tabs" in wrote.err
     assert memfs("team", "agents-md", "check").code == 0
     memfs("team", "convention", "accept", "tabs")

@@ -42,7 +42,7 @@ def test_p2_a_module_that_is_not_there_has_a_remedy(memfs: Memfs) -> None:
     """It says where a module has to be."""
     ran = memfs("--set", "memory.triggered=no_such_module:Source", "agent", "warn", "deploy it")
     assert "No module named 'no_such_module'" in ran.err
-    assert "put the folder it lies in on PYTHONPATH" in ran.err
+    assert "put its folder on PYTHONPATH" in ran.err
 
 
 NOISY = """
@@ -130,9 +130,9 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path) -> None:
 
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_reported(memfs: Memfs, root: Path) -> None:
     """From remembered to accepted to given to agents: each step names the next."""
-    assert "nothing is agreed on yet" in memfs("team", "agents-md", "check").err
+    assert "no convention is accepted yet" in memfs("team", "agents-md", "check").err
     wrote = memfs("team", "agents-md", "write")
-    assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
+    assert (wrote.code, "no convention is accepted yet" in wrote.err) == (0, True)
     memfs("remember", "Times are UTC", "--type", "convention", "--id", "utc")
     assert "'memfs team convention accept ID' decides" in memfs("team", "convention").err
     accepted = memfs("team", "convention", "accept", "utc")

@@ -142,7 +142,7 @@ def test_what_is_no_longer_in_its_source_stays(memfs: Memfs, tmp_path: Path) -> 
     [
         ((), "name a file or folder"),
         (("--from", "markdown"), "name a file or folder"),
-        (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
+        (("notes.jsonl", "--reviewed"), "--reviewed is for another tool's memories"),
         (("missing.jsonl",), "does not exist"),
         (("missing.md", "--from", "markdown"), "does not exist"),
         (("-", "--from", "markdown"), "cannot come from standard input"),

@@ -59,7 +59,7 @@ def test_a_folder_becomes_memories(notes: Path, memfs: Any) -> None:
 def test_an_imported_convention_is_said_to_wait(notes: Path, memfs: Any) -> None:
     """A note of the type convention comes in as none that was accepted, and the import says what accepts it."""
     (notes / "tea.md").write_text(NOTE.replace("procedural", "convention"))
-    said = "a convention reaches no agent until 'memfs team convention accept ID'"
+    said = "agents do not see a convention until 'memfs team convention accept ID'"
     assert said in memfs("import", str(notes / "tea.md")).err
     assert said not in memfs("import", str(notes / "plain.md")).err
 

@@ -117,7 +117,7 @@ def test_a_variable_wins_over_the_file_and_is_named(root: Path, memfs: Memfs, mo
     """Switching on what a variable switches off says so (D3)."""
     monkeypatch.setenv("MEMFS_SEMANTIC_MODEL", "off")
     ran = memfs("semantic", "on", "--model", "hashing")
-    assert (ran.code, "MEMFS_SEMANTIC_MODEL goes before it" in ran.err) == (1, True)
+    assert (ran.code, "MEMFS_SEMANTIC_MODEL takes precedence" in ran.err) == (1, True)
     assert 'model = "hashing"' in (root / "memfs.toml").read_text()
 
 

@@ -243,7 +243,7 @@ def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs)
         ran = memfs("config", *words)
         assert (ran.code, ran.out, message in ran.err) == (2, "", True), (words, ran.err)
     overruled = memfs("config", "index.engine", "memory")
-    assert (overruled.code, "MEMFS_INDEX_ENGINE goes before it" in overruled.err) == (1, True)
+    assert (overruled.code, "MEMFS_INDEX_ENGINE takes precedence" in overruled.err) == (1, True)
     memfs("config", "--unset", "index.engine")
     assert (root / "memfs.toml").read_text() == before
 

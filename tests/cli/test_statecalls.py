@@ -89,7 +89,7 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("search",), "", 2, "Missing argument 'WORDS...'"),
         (("show", "--whole", "--deadline", "3"), "", 2, "'--whole' has no deadline"),
         (("show", "--since", "someday"), "", 2, "--since"),
-        (("show", "--since", "1d", "--until", "2d"), "", 2, "the start lies after the end"),
+        (("show", "--since", "1d", "--until", "2d"), "", 2, "the start is after the end"),
         (("resume",), "", 2, "Missing argument 'TOKEN'"),
         (("resume", "mine"), "", 1, "'mine' is not a continuation token"),
     ],

@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None
     settings.write_text('{\n  // a comment\n  "model": "opus"\n}\n')
     code, out, err = call("agent", "install", "claude-code")
     assert (code, out) == (1, "")
-    assert f"{settings}:2:3: a comment, which JSON has none of" in err
+    assert f"{settings}:2:3: a comment, which JSON does not allow" in err
     assert call("agent", "install", "emacs")[0] == 2
 
 

@@ -123,10 +123,10 @@ def test_one_that_answers_late_is_asked_again(never: threading.Event) -> None:
         (4, 4.0, ""),
         (Score(10.5), None, "its score 10.5 is not from 0 to 10"),
         (-1, None, "its score -1 is not from 0 to 10"),
-        (float("nan"), None, "its answer is no score: nan"),
-        (True, None, "its answer is no score: True"),
-        (None, None, "its answer is no score: None"),
-        ("9", None, "its answer is no score: '9'"),
+        (float("nan"), None, "its answer is not a score: nan"),
+        (True, None, "its answer is not a score: True"),
+        (None, None, "its answer is not a score: None"),
+        ("9", None, "its answer is not a score: '9'"),
     ],
 )
 def test_what_counts_as_a_score(answer: object, score: float | None, reason: str) -> None:
@@ -232,5 +232,5 @@ def test_a_reader_that_fails_or_is_late_is_left_out_and_named(never: threading.E
     assert read.content == ITEM.content
     assert set(absent) >= {"raises", "odd", "hangs"}
     assert "no idea" in absent["raises"]
-    assert "no memory" in absent["odd"]
+    assert "not a memory" in absent["odd"]
     assert "no answer within" in absent["hangs"]

@@ -134,8 +134,8 @@ def test_a_strategy_that_is_not_known_is_refused(workspace: Workspace) -> None:
         ("mine", {"text": "much"}, "number from -10 to 10"),
         ("mine", {"text": float("nan")}, "number from -10 to 10"),
         ("mine", {"text": True}, "number from -10 to 10"),
-        ("mine", 5, "no strategy"),
-        ("mine", NewestHalf, "no strategy"),
+        ("mine", 5, "not a strategy"),
+        ("mine", NewestHalf, "not a strategy"),
     ],
 )
 def test_what_is_not_a_strategy_is_refused(name: str, given: Any, reason: str) -> None:
@@ -178,5 +178,5 @@ def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspac
 
 def test_time_weighted_retrieval_refuses_other_weights(workspace: Workspace) -> None:
     """A weight is between 0 and 1."""
-    with pytest.raises(QueryInvalid, match="no weight"):
+    with pytest.raises(QueryInvalid, match="not a weight"):
         TimeWeightedSearch(workspace.recaller.search).retrieve_time_weighted("apple", 1.5)

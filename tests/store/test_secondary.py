@@ -74,7 +74,7 @@ def test_a_link_into_the_workspace_is_refused(opened: Opened, tmp_path: Path) ->
     """The real place counts (S17)."""
     root = opened().root
     (tmp_path / "link").symlink_to(root)
-    with pytest.raises(SettingInvalid, match="lies inside"):
+    with pytest.raises(SettingInvalid, match="is inside"):
         opened(root, storage__secondary=str(tmp_path / "link" / "secondary"))
 
 

@@ -203,7 +203,7 @@ def test_a_key_with_a_passphrase_asks_nobody(opened: Open, configured: Keys) -> 
     assert "passphrase" in workspace.store.flush(adopt=False).reason
 
 
-@pytest.mark.parametrize(("named", "reason"), [("keys/ada", "whole path"), ("/nowhere/ada", "no such key")])
+@pytest.mark.parametrize(("named", "reason"), [("keys/ada", "full path"), ("/nowhere/ada", "no such key")])
 def test_a_key_is_named_by_its_whole_path(opened: Open, own_world: Path, named: str, reason: str) -> None:
     """A relative path would be another key in every clone."""
     configure(own_world, f"[memfs]\n\tsigningKey = {named}\n")

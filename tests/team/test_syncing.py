@@ -749,7 +749,7 @@ def test_an_absent_remote_says_so(site: Site) -> None:
     """A wrong name, a wrong address and no remote at all each say what to do."""
     with pytest.raises(RemoteInvalid, match="no remote 'nobody'"):
         sync(site.ada, "nobody")
-    with pytest.raises(RemoteInvalid, match="no name of a branch"):
+    with pytest.raises(RemoteInvalid, match="not the name of a branch"):
         sync(site.ada, branch="+main:evil", dry_run=True)
     site.git(site.ada.root, "remote", "set-url", "origin", "/nowhere/at/all.git")
     with pytest.raises(RemoteUnreachable, match="not appear to be a git") as refused:

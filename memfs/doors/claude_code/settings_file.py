@@ -159,7 +159,7 @@ def _values(data: bytes | None) -> Values:
         text = (data or b"").removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise ContentError("this is no UTF-8 text", line=line, hint="save it so") from None
+        raise ContentError("this is not UTF-8 text", line=line, hint="save it so") from None
     values = json_text.load(text, None) if text.strip(" \t\r\n") else {}
     if not isinstance(values, dict):
         raise ContentError("this is to be an object", line=1, hint="correct it, or remove it")

@@ -121,7 +121,7 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     try:
         moment = parse_when(before, utc_now())
     except (ValueError, OverflowError):
-        raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
+        raise Unclear(f"{before!r} is not a date", "write 2025-01-01, or an age such as '2 years ago'") from None
     with opened() as workspace:
         if dry_run or not yes or workspace.history_cut.ended:  # which may be all that was asked for
             plan = workspace.history_cut.plan(moment)
@@ -387,7 +387,7 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
 @verb("trust", text=lambda report: report.lines)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
-@click.option("--revoke", is_flag=True, help="Take the trust back.")
+@click.option("--revoke", is_flag=True, help="Revoke the trust.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     """Let the workspace at PATH enable what its files ask for, and use a repository of another user.

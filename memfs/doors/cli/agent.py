@@ -182,7 +182,7 @@ def uninstall(program: str, dry_run: bool, scope: str | None = None) -> Installa
 # -- inject -------------------------------------------------------------------------------------------------------
 situation = options(
     click.option("--file", "files", multiple=True, metavar="PATH", help="A file the work is about; may be repeated."),
-    click.option("--agent", default="", metavar="NAME", help="The agent that works."),
+    click.option("--agent", default="", metavar="NAME", help="The agent's name."),
     click.option("--session", default="", metavar="NAME", help="The session it works in."),
     click.option("--task", default="", metavar="NAME", help="The task it is working on."),
 )

@@ -138,7 +138,7 @@ def _list(scan: bool, as_of: str | None) -> ConflictList:
         memfs team conflicts --scan
     """
     if as_of is not None and scan:
-        raise Unclear("what only a scan finds has no past", "leave out --scan or --as-of")
+        raise Unclear("--scan finds present conflicts only", "leave out --scan or --as-of")
     from memfs.team.resolve import OpenConflicts  # --help does without it
 
     with opened() as workspace:
@@ -212,7 +212,7 @@ def _decision_text(done: ConflictDecision) -> Text:
 )
 @click.argument("names", nargs=-1, metavar="[ID|PATH]...", shell_complete=complete_ids)
 @click.option("--all", "every", is_flag=True, help="Everything that a merge left, instead of names.")
-@click.option("--keep", default="", metavar="WHAT", help="What holds: ours, theirs, kept, lost, an ID, or both.")
+@click.option("--keep", default="", metavar="WHAT", help="What to keep: ours, theirs, kept, lost, an ID, or both.")
 @click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
 def _resolve(names: tuple[str, ...], every: bool, keep: str, field: str | None, reason: str) -> ConflictDecision:

@@ -85,5 +85,5 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
                 workspace.repository.resolve(argument)  # says that there is none
             target = argument
         else:
-            raise HistoryUnavailable(f"{argument!r} is no revision", hint="name a commit, branch, tag or date")
+            raise HistoryUnavailable(f"{argument!r} is not a revision", hint="name a commit, branch, tag or date")
     return (revisions or ["HEAD"])[0], revisions[1] if len(revisions) > 1 else None, target

@@ -74,7 +74,7 @@ def edit_file(workspace: Workspace, path: str, allow_secret: str) -> EditedFile:
     """
     if workspace.parts.durability(path) == "fallback":
         hint = "edit it once 'memfs status' says that the disk takes writes again"
-        raise StorageUnavailable("this item lies in the secondary location for now", path=path, hint=hint)
+        raise StorageUnavailable("this item is in the secondary location for now", path=path, hint=hint)
     _require_editor("set EDITOR, or change the file directly", path)
     before = _read(workspace, path)
     click.edit(filename=str(workspace.root / path))

@@ -60,7 +60,7 @@ def incomplete(done: ExportReport) -> bool:
 export_options = options(
     click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]"),
     click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]),
-                 help="By default, what FILE's ending says, else jsonl."),
+                 help="Default: by FILE's ending, else jsonl."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="By or about this agent; may be repeated."),
     span,
     click.option("--replace", is_flag=True, help="Replace FILE if it is there."),

@@ -26,7 +26,7 @@ _KEPT = (append_log.FOLDER, append_log.ERRORS)
 
 @verb("hook", json=False)
 @click.argument("event", nargs=-1, metavar="[EVENT]")
-@click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
+@click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory stores it.")
 def hook(event: tuple[str, ...], into: str) -> None:
     """Record an event from an agent's session and reply to it.
 

@@ -96,10 +96,10 @@ def _text(report: ImportReport, dry_run: bool) -> output.Text:
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
     if any(one.arrival.item.type == CONVENTION and one.arrival.item.status in ("", PROPOSED) for one in new):
-        yield output.Note("a convention reaches no agent until 'memfs team convention accept ID'")
+        yield output.Note("agents do not see a convention until 'memfs team convention accept ID'")
     if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield output.Note(
-            "an agent wrote these; --reviewed says that you looked through them, and lets agents have them unasked"
+            "an agent wrote these; --reviewed says that you looked through them, and gives them to agents automatically"
         )
 
 
@@ -135,8 +135,8 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> output.Text:
     help="Default: detected from PATH.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
-@click.option("--replace", is_flag=True, help="Replace what is there with other content.")
-@click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
+@click.option("--replace", is_flag=True, help="Replace memories that differ.")
+@click.option("--reviewed", is_flag=True, help="A person has looked through these: they count as reviewed.")
 @allow_secret_option
 def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
     """Import Markdown files, a 'memfs export', or another tool's memories; '-' reads standard input.
@@ -170,7 +170,7 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     if files == ("-",) and store != _EXPORT:
         raise click.UsageError(f"{store} cannot come from standard input: name a file or folder")
     if store == _EXPORT and given["reviewed"]:
-        raise click.UsageError("--reviewed is for what another memory keeps")
+        raise click.UsageError("--reviewed is for another tool's memories")
     with opened() as workspace:
         if store == _EXPORT:
             return _from_export(workspace, files[0], given)

@@ -49,7 +49,7 @@ def _owner(ids: Sequence[str]) -> Iterator[tuple[Workspace, str, list[Suggestion
 
     mounts = {of_mount(one) for one in ids}
     if len(mounts) > 1:
-        raise click.UsageError("suggestions of private memory are decided about in a command of their own")
+        raise click.UsageError("decide about suggestions of private memory in a separate command")
     (mount,) = mounts
     names = [without_mount(one) if mount else one for one in ids]
     with opened() as workspace:

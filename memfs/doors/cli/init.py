@@ -116,18 +116,18 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
     if not new:
         yield f"The memory is on its own branch already, {name}"
     elif dry_run:
-        yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
+        yield f"Would {'make' if done.created else 'use'} the branch {name}, unless a remote has it, and its memory"
     elif own.origin:
-        yield f"Took up the memory on the branch {name} of {own.origin}"
+        yield f"Using the memory on the branch {name} of {own.origin}"
     else:
-        yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
+        yield f"{'Made a memory on its own branch,' if done.created else 'Using the memory on the branch'} {name}"
     yield f"  {'would be ' if dry_run and new else ''}checked out at {done.workspace}"
     if own.links:
         yield f"  linked as ContextMemory in {count(len(own.links), 'working tree')}, and left out of git there"
     if new and not dry_run:
         yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
     for top in own.blocked:
-        yield Note(f"{top} has something else named ContextMemory, which is no part of the memory")
+        yield Note(f"{top} has something else named ContextMemory, which is not part of the memory")
 
 
 @verb("init", text=_text)
@@ -142,7 +142,7 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
     metavar="[KEY]",
     is_flag=False,
     flag_value="",
-    help="Only let this clone use the private memory of another one, and bring along its own.",
+    help="Only let this clone use the private memory of another one, and add its own to it.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 def init(
@@ -196,7 +196,7 @@ def init(
         driver = created.driver or install_driver(repository)
         if repository.identity().author == MEMFS:
             remark(
-                f"git knows no name of yours: commits are by {MEMFS}", "set user.name and user.email with git config"
+                f"git does not know your name: commits are by {MEMFS}", "set user.name and user.email with git config"
             )
         for problem in ignore_problems(repository):
             remark(problem.message, problem.hint or "")

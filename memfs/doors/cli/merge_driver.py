@@ -49,7 +49,7 @@ def answer(call: MergeRequest) -> int:
     try:
         driven = drive(call.base, call.ours, call.theirs, call.path, marker_size=call.marker_size)
     except Exception as error:  # noqa: BLE001  whatever it is, git must not take our version for the outcome
-        driven = _given_up(call, f"memfs could not join it ({str(error) or type(error).__name__})")
+        driven = _given_up(call, f"memfs could not merge it ({str(error) or type(error).__name__})")
     if driven.notes:
         from memfs.format.text import shown_line
 
@@ -71,8 +71,8 @@ def _given_up(call: MergeRequest, reason: str) -> DriverResult:
 @click.argument("base")
 @click.argument("ours")
 @click.argument("theirs")
-@click.option("--path", required=True, metavar="PATH", help="Of the file that is merged, below the work tree.")
-@click.option("--marker-size", type=int, default=7, show_default=True, help="How long conflict markers are.")
+@click.option("--path", required=True, metavar="PATH", help="Path of the merged file, below the work tree.")
+@click.option("--marker-size", type=int, default=7, show_default=True, help="Length of conflict markers.")
 def merge_driver(base: str, ours: str, theirs: str, path: str, marker_size: int) -> int:
     """Merge BASE, OURS and THEIRS field by field, and write the outcome over OURS.
 

@@ -303,7 +303,7 @@ def refuse_overruled(key: str, origin: str) -> None:
     from memfs.config import is_of_the_process  # as above
 
     if is_of_the_process(origin):
-        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
+        message = f"{SETTINGS_FILE} was changed, but {origin} takes precedence"
         raise errors.SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
 
 
@@ -358,7 +358,7 @@ def waiting_text(found: Sequence[MemoryItem], number: int) -> output.Text:
     yield output.Note(f"{output.count(number, 'private memory', 'private memories')} could be shared{further}")
     if found:
         yield output.Note(
-            "'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list"
+            "'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' removes it from this list"
         )
 
 
@@ -409,7 +409,7 @@ def query(
     now = past.now if past is not None else None
     begin, end = moment("--since", since, now=now), moment("--until", until, end=True, now=now)
     if begin is not None and end is not None and end < begin:
-        raise Unclear(f"--until {until} lies before --since {since}", "exchange the two: --since takes the earlier one")
+        raise Unclear(f"--until {until} is before --since {since}", "exchange the two: --since takes the earlier one")
     chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
     folder = place(workspace, path) if path else ""
     return Query(text=text, limit=limit, since=begin, until=end, path=folder, **chosen)

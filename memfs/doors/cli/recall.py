@@ -34,7 +34,7 @@ shaping = options(
                  help="Maximum tokens for all hits together; 'recall.max_tokens' by default."),
     click.option("--context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
-    click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
+    click.option("--no-dedupe", is_flag=True, help="Show duplicates of better hits, too."),
     click.option("--deadline", type=click.FloatRange(0, 3600, min_open=True), metavar="SECONDS",
                  help="Stop after this long and show what has been found."),
 )  # fmt: skip
@@ -227,7 +227,7 @@ def _limits(answer: Recall) -> Iterator[str]:
 @click.option("--why-not", metavar="ID", shell_complete=complete_ids, help="Say why this memory is not among the hits.")
 @click.option("--own", is_flag=True, help="Leave out the workspaces that 'mounts' names.")
 @as_of
-@click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
+@click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to give to a model.")
 def recall(
     question: tuple[str, ...],
     limit: int | None,

@@ -17,7 +17,7 @@ from memfs.model.ids import stem_of
 if TYPE_CHECKING:
     from memfs.admin.history import Recoverable
 
-_WHICH = "which state is to come back?"
+_WHICH = "it is not clear which state to restore"
 _HINT = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
 
 
@@ -49,7 +49,7 @@ def _text(done: Restoration, dry_run: bool) -> Text:
 @verb("restore", text=_text)
 @click.argument("target", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
 @click.option("--from", "revision", metavar="REV", help="As of this revision or date: HEAD~3, a branch, 2026-03-01.")
-@click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")
+@click.option("--displaced", is_flag=True, help="Bring back a write that reached no commit; without ID, list them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
 def restore(target: str | None, revision: str | None, displaced: bool, dry_run: bool, message: str) -> Restoration:

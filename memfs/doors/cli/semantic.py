@@ -68,7 +68,7 @@ def _text(done: SemanticSwitch) -> Text:
     if not found.on:
         yield "Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on"
     else:
-        where = f" at {found.endpoint}, which gets the texts" if found.endpoint else ", on this machine"
+        where = f" at {found.endpoint}, which receives the texts" if found.endpoint else ", on this machine"
         yield f"{styled('Search by meaning is on', fg='green')}: {found.model}{where} ({found.origin})"
         yield f"  {how_far(found)}"
 

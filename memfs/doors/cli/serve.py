@@ -33,7 +33,7 @@ _SAID = {"up": "resident process {pid} answers for {workspace}", "stopped": "res
 
 
 def _text(done: ServedWorkspace) -> Text:
-    yield _SAID.get(done.state, "no resident process is up for {workspace}").format(
+    yield _SAID.get(done.state, "no resident process is running for {workspace}").format(
         pid=done.pid, workspace=done.workspace
     )
 

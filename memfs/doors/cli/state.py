@@ -322,10 +322,10 @@ def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> Expo
     for written in spans:
         first, dash, last = written.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(written) > 30:
-            raise Unclear(f"--iteration: {written!r} is no iteration", "write 3, or 3-7")
+            raise Unclear(f"--iteration: {written!r} is not an iteration", "write 3, or 3-7")
         begin, end = int(first), int(last or first)
         if end < begin or end - begin > 1_000_000:
-            raise Unclear(f"--iteration: {written!r} is no span", "write the smaller number first")
+            raise Unclear(f"--iteration: {written!r} is not a span", "write the smaller number first")
         numbers += range(begin, end + 1)
     return exported(types=types, iterations=tuple(numbers), **given)
 

@@ -245,7 +245,7 @@ def _listed(ids: tuple[str, ...]) -> str:
 
 @verb("bisect", text=_bisect_text)
 @click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which the expectation was met.")
-@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which it is not met.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which it is no longer met.")
 @click.option(
     "--expect",
     required=True,
@@ -387,7 +387,7 @@ def _block_text(found: BlockReport) -> output.Text:
     elif found.done is not None and found.done.value in ("created", "written", "updated"):
         yield output.Note(f"about {output.count(found.tokens, 'token')}; commit the file yourself")
     if not found.text:
-        yield output.Note("nothing is agreed on yet; 'memfs team convention' shows what could be")
+        yield output.Note("no convention is accepted yet; 'memfs team convention' lists the proposals")
     if found.done is not None and found.left_out:
         names = ", ".join(found.left_out[:5]) + (" and others" if len(found.left_out) > 5 else "")
         yield output.Note(f"left out, as no person vouches for it: {names}; 'memfs team convention accept ID' does")
@@ -453,7 +453,7 @@ def _access_text(report: AccessReport) -> output.Text:
         who = "".join(f", {word} {name}" for word, name in (("agent", one.agent), ("session", one.session)) if name)
         yield f"{one.time:%Y-%m-%d %H:%M:%S}  {one.way} through {one.door}{who}"
         yield f"  {', '.join(one.ids)}"
-    kept = "" if report.kept else "; served.log is off: no more is written down"
+    kept = "" if report.kept else "; served.log is off: nothing more is recorded"
     yield output.Note(f"{output.count(report.total, 'answer')}{kept}")
 
 

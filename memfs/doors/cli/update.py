@@ -63,7 +63,7 @@ def _text(done: UpdatedItem) -> Text:
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall.")
 @click.option("--data", multiple=True, metavar="KEY=VALUE", help="A type-specific field.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d.")
-@click.option("--agent", metavar="NAME", help="The agent that changes it; otherwise a person does.")
+@click.option("--agent", metavar="NAME", help="The agent that changes it; you by default.")
 @click.option("--session", metavar="NAME", help="The session it does so in.")
 @click.option("--edit", is_flag=True, help="Open its file in your editor ($VISUAL, $EDITOR) instead.")
 @allow_secret_option

@@ -599,7 +599,7 @@ def state_get(opened: WorkspaceSession, _: Origin, given: Given) -> ToolResult:
         for text in named["iterations"]:
             if not text.strip().isdecimal() or len(text) > 12:
                 hint = "give numbers, such as 3"
-                raise QueryInvalid(f"{ascii(text)[:60]} is no number", field="iterations", hint=hint)
+                raise QueryInvalid(f"{ascii(text)[:60]} is not a number", field="iterations", hint=hint)
         named["iterations"] = [*map(int, named["iterations"])]
     found = opened.states.retrieve_state(
         given.get("request", "partial" if named else "summary"),

@@ -87,7 +87,7 @@ def _text(row: Argument, value: object) -> str:
     if len(value) > row.most:
         raise QueryInvalid(f"at most {row.most:,} characters, got {len(value):,}", field=row.name, hint="give less")
     if _IMPOSSIBLE.search(value):
-        raise QueryInvalid("it holds what is no text", field=row.name, hint="leave out NUL and lone surrogates")
+        raise QueryInvalid("it is not plain text", field=row.name, hint="leave out NUL and lone surrogates")
     if row.required and not value.strip():
         raise QueryInvalid("it is empty", field=row.name, hint=row.about or None)
     return value
