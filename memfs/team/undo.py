@@ -185,7 +185,7 @@ class Reverter:
 
     Attributes:
         steps: the commits from which the changes come, newest first.
-        already: commits that were meant, and were taken back before.
+        already: commits that were meant, and were taken back before, each with the one that did so.
         left: files that are not touched, with why.
     """
 
@@ -194,7 +194,7 @@ class Reverter:
         self._repository, self._codec = parts.repository, parts.codec
         self._merger, self.fields = FileMerger(parts.codec), Fields(parts.kinds)
         self.steps: tuple[RevertStep, ...] = ()
-        self.already: tuple[str, ...] = ()
+        self.already: dict[str, str] = {}
         self.left: dict[str, str] = {}
 
     def choose(self) -> list[list[StepChange]]:
@@ -209,11 +209,11 @@ class Reverter:
         meant = dict(self._commits(head)) if head else {}
         # What those commits that are meant say of themselves counts for nothing: they could keep their own from being
         # undone. The newest come first, so that what was taken back and brought back again is not among them.
-        undone: set[str] = set()
+        undone: dict[str, str] = {}
         for commit in self._listed(head, "--fixed-strings", f"--grep={UNDOES}: ") if head else ():
             if commit not in undone and commit not in meant:
-                undone.update(self._repository.commit_object(commit).trailers.get(UNDOES, ()))
-        self.already = tuple(commit for commit in meant if commit in undone)
+                undone |= dict.fromkeys(self._repository.commit_object(commit).trailers.get(UNDOES, ()), commit)
+        self.already = {commit: undone[commit] for commit in meant if commit in undone}
         changes: list[StepChange] = []
         for commit, parsed in meant.items():
             if commit not in undone:
@@ -270,7 +270,7 @@ class Reverter:
         entry = self._repository.entry(commit or None, path)
         return RevertVersion(path, entry.id) if entry is not None and entry.mode in REGULAR else None
 
-    def _unsigned(self, head: str, known: set[str], undone: set[str]) -> Iterator[StepChange]:
+    def _unsigned(self, head: str, known: set[str], undone: Mapping[str, str]) -> Iterator[StepChange]:
         """What a person committed by hand for those that are meant: the items say so, the commit does not."""
         selection = self._selection
         sessions, agents = (frozenset(filter(None, [name])) for name in (selection.session, selection.agent))
@@ -464,7 +464,7 @@ class Undone:
         conflicts: what stays because somebody edited it later.
         already: commits that were meant, and had been taken back before.
         left: files that are not touched, with why.
-        commit: the commit that takes it back; None while it waits, and in a dry run.
+        commit: the commit that takes it back, or did so before; None while it waits, and in a dry run.
         waiting: why it waits, "" where it does not; in a dry run, how many writes wait, which are left out of it.
     """
 
@@ -582,9 +582,9 @@ class Undo:
             steps=choice.steps,
             files=tuple(RevertResult(id=one.id, path=path, action=one.action) for one, path in touched),
             conflicts=tuple(replace(clash, id=one.id, path=path) for one, path in touched for clash in one.clashes),
-            already=choice.already,
+            already=tuple(choice.already),
             left=tuple(UntouchedFile(*one) for one in sorted(left)),
-            commit=None,
+            commit=None if choice.steps else next(iter(choice.already.values()), None),
         )
 
 

@@ -41,7 +41,7 @@ def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> 
     again = memfs("undo", "--session", "s-2")
     assert (again.code, again.out) == (1, "")
     assert again.err.startswith("memfs: nothing to undo")
-    assert "2 commits had been taken back before" in again.err
+    assert f"2 commits had been taken back before; 'memfs undo --commit {commit[:12]}' brings it back" in again.err
     memfs("undo", "--commit", commit)
     assert memfs("show", "wiki", "--json").json["content"] == "Passwords belong in the wiki"
 

@@ -101,6 +101,6 @@ def undo(
         if done.waiting:
             hint = f"{done.waiting}: 'memfs commit' first"
         elif done.already:
-            hint = f"{_taken_back(done)}; 'memfs undo --commit REV' of the commit that did so brings it back"
+            hint = f"{_taken_back(done)}; 'memfs undo --commit {str(done.commit)[:12]}' brings it back"
         raise HistoryUnavailable("nothing to undo", hint=hint)
     return done
