@@ -142,7 +142,7 @@ _MESSAGES = (
 
 def _syntax_error(error: json.JSONDecodeError, text: str, first: int) -> ItemSyntaxError:
     before, at = text[: error.pos].rstrip(), text[error.pos : error.pos + 1]
-    message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
+    message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:].removesuffix(' at').removesuffix(' starting')}"
     hint = "correct the text in quotes"
     for words, meaning, remedy in _MESSAGES:
         if error.msg.startswith(words):

@@ -452,7 +452,7 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
         return []
     at, event, sentence = found[-1]
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    message = f"hooks failed {times} in the last three days; last {event} at {at}: {sentence}"
+    message = f"hooks failed {times} in the last three days; last {event} at {at[:16]}Z: {sentence}"
     hint = f"{log} has all of it; what is older than three days is no longer reported"
     return [Problem.warning("", "HookFailed", message, hint)]
 

@@ -145,6 +145,7 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("rm x", "there is no verb 'rm'", "did you mean 'memfs forget'?"),
         ("gc", "there is no verb 'gc'", "did you mean 'memfs admin gc'?"),
         ("team blam", "there is no verb 'blam'", "did you mean 'blame'?"),
+        ("inbox acept", "there is no 'memfs inbox acept'", "did you mean 'accept'? there are list, accept, refuse"),
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         (
             "undo",

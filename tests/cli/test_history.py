@@ -268,6 +268,7 @@ def test_restore_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: py
     memfs("commit")
     rows = memfs("restore", "--displaced", "--json").json["recoverable"]
     assert [row["path"] for row in rows] == [path.relative_to(root).as_posix()]
+    assert "'memfs restore ID --displaced' brings one back" in memfs("restore", "--displaced").err
     assert memfs("restore", "x", "--displaced", "--json").json["restored"] == [rows[0]["path"]]
     assert memfs("show", "x", "--json").json["content"] == "precious"
 

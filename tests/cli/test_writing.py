@@ -137,6 +137,7 @@ def test_an_editor_that_fails_is_named(memfs: Memfs, editor: Editor) -> None:
     ran = memfs("update", "x", "--edit")
     assert ran.code == 1
     assert "Editing failed" in ran.err
+    assert "set VISUAL or EDITOR to an editor that works" in ran.err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--title", "T"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -91,7 +92,9 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
 def test_troubles_are_forgotten_and_bounded(tmp_path: Path) -> None:
     """C6: what was fixed long ago is not given forever, and the log does not grow."""
     spool.note_error(tmp_path, "Stop", "the disk is full")
-    assert spool.problems(tmp_path)[0].code == "HookFailed"
+    (problem,) = spool.problems(tmp_path)
+    assert problem.code == "HookFailed"
+    assert re.search(r"last Stop at \d{4}-\d\d-\d\dT\d\d:\d\dZ: the disk is full$", problem.message)
     assert spool.problems(tmp_path, utc_now() + timedelta(days=4)) == []
     for number in range(2_000):
         spool.note_error(tmp_path, "Stop", f"{number} {'x' * 100}")

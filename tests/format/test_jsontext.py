@@ -52,7 +52,7 @@ def test_row_5_duplicate_keys_name_both_lines() -> None:
         ('{"a": "x\ny"}', "control character", 1),
         ('{"a": tru}', "expected a value", 1),
         ('{"": 1}', "0 characters", 1),
-        ('{"a": "b', "unterminated", 1),
+        ('{"a": "b', "unterminated string", 1),
         ('{\n"a": 01\n}', "expected ','", 2),
         ("", "expected a value", 1),
     ],
@@ -63,6 +63,7 @@ def test_rows_7_and_10_errors_have_line_and_remedy(text: str, words: str, line: 
         json_text.load(text)
 
     assert words in caught.value.message
+    assert not caught.value.message.endswith(" at")
     assert caught.value.line == line
     assert caught.value.hint
 

@@ -218,8 +218,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
         message, hint = explained(error, asked.command)
         return _report(asked, MemfsError(message, hint=hint), "Usage", UNCLEAR)
-    except click.ClickException as error:
-        return _report(asked, MemfsError(error.format_message()), "Refused", REFUSED)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as error:  # what the library does not expect is refused with the system's words

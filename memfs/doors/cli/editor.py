@@ -44,7 +44,7 @@ def edit_new(workspace: Workspace, kind: Kind, title: str | None, item_id: str |
 
     Raises:
         SecretDetected, IdInvalid, IdExists: the title or the id cannot be.
-        StorageIO, ClickException: there is no editor, or it failed.
+        StorageIO: there is no editor, or it failed.
     """
     if not allow_secret:
         refuse_text(f"{title or ''}\n{item_id or ''}", "title")
@@ -70,14 +70,17 @@ def edit_file(workspace: Workspace, path: str, allow_secret: str) -> EditedFile:
 
     Raises:
         StorageUnavailable: it is in the secondary location.
-        StorageIO, ClickException: there is no editor, or it failed.
+        StorageIO: there is no editor, or it failed.
     """
     if workspace.parts.durability(path) == "fallback":
         hint = "edit it once 'memfs status' says that the disk takes writes again"
         raise StorageUnavailable("this item is in the secondary location for now", path=path, hint=hint)
     _require_editor("set EDITOR, or change the file directly", path)
     before = _read(workspace, path)
-    click.edit(filename=str(workspace.root / path))
+    try:
+        click.edit(filename=str(workspace.root / path))
+    except click.ClickException as error:
+        raise StorageIO(error.format_message(), hint="set VISUAL or EDITOR to an editor that works") from error
     if (after := _read(workspace, path)) == before and after:
         return EditedFile(path, changed=False)
     errors = _wrong(workspace, path, allow_secret)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Unclear, complete_types, opened, options, verb
+from memfs.doors.cli.command import Unclear, complete_types, invocation, opened, options, verb
 from memfs.doors.cli.options import span
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
 from memfs.model.query import moment
@@ -121,7 +121,6 @@ def exported(
         UsageError: an option says nothing that can be done.
         Conflict, StorageIO, QuotaExceeded: there is no file then.
     """
-    from memfs.doors.cli.command import invocation
     from memfs.state.transfer import export_query, format_of
 
     target = None if file in (None, "-") else Path(str(file)).absolute()

@@ -87,7 +87,10 @@ class Actions(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the action, or say which there are."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", f"there are {', '.join(self.commands)}")
+            from memfs.model.kinds import nearest  # wanted only when something is wrong
+
+            hint = f"{nearest(args[0], self.commands)} there are {', '.join(self.commands)}".lstrip()
+            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", hint)
         return super().resolve_command(ctx, args)
 
 

@@ -76,7 +76,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     with opened() as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
-            remark(count(len(rows), "displaced content"))
+            remark(count(len(rows), "displaced content"), "'memfs restore ID --displaced' brings one back" * bool(rows))
             return Restoration(recoverable=rows)
         name, pruned = str(target), workspace.pruner.pruned
         packed = revision is None and not displaced and pruned.find(name) is not None
@@ -101,6 +101,5 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
         remark(f"nothing differs from {revision}")
     elif waits:
         remark("commit these files with git, or 'memfs commit'")
-    if kept:
-        remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back")
+    remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back" * kept)
     return Restoration(done.restored, done.removed, done.commit)

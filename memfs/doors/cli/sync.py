@@ -104,8 +104,7 @@ def sync(
         named = ", ".join(done.edits[:_PATHS_SHOWN])
         hint = "'memfs check' names what cannot be committed, 'memfs sync --yes' publishes the rest"
         remark(f"{count(len(done.edits), 'edit')} by hand not committed: {named}", hint)
-    if done.waiting:
-        remark(f"the merge waits for its commit: {done.waiting}")
+    remark(f"the merge waits for its commit: {done.waiting}" if done.waiting else "")
     if done.pushed and not done.fetched:
         clone = f"'git clone --branch {shlex.quote(done.branch)} {shlex.quote(done.address)}', then 'memfs init' in it"
         remark("to join, others run " + ("'memfs init' in their clone of the code" if done.branch == BRANCH else clone))
