@@ -236,7 +236,7 @@ class ServedLog:
         try:
             self._append(line_of(row), row.time)
         except (MemfsError, OSError) as error:
-            self.problem = f"it was not noted which items were handed out: {error}"
+            self.problem = f"served items were not recorded: {error}"
 
     def mark(self, way: str, item_id: str, now: datetime) -> None:
         """Write down what was said of an item, one of ``MARKS``, where the settings say so."""
@@ -287,7 +287,7 @@ class ServedLog:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except (MemfsError, OSError) as error:
-            self.problem = f"it cannot be read which items were handed out: {error}"
+            self.problem = f"the record of served items cannot be read: {error}"
         found = [
             row
             for row in rows_in(data)

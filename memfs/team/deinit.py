@@ -210,7 +210,7 @@ class Deinit:
         if beside := [path for path in found if path.endswith(OUTSIDE_GIT)]:
             yield f"large files that git never holds: {shortlist(beside)}", _COPY
         if rest := [path for path in found if not path.endswith(OUTSIDE_GIT)]:
-            yield f"files that no commit has: {shortlist(rest)}", "'memfs commit' commits what is valid"
+            yield f"uncommitted files: {shortlist(rest)}", "'memfs commit' commits what is valid"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}", "move what you want to keep out of it"

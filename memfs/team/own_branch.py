@@ -164,7 +164,7 @@ def refuse_tracked(repository: Repository) -> None:
         found.insert(0, "the working tree")
     if found:
         raise errors.BranchRefused(
-            f"{shortlist(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
+            f"{MEMORY_FOLDER}/ or {SETTINGS_FILE} is already in {shortlist(found)}",
             path=str(top),
             hint="take the files out of git there (git rm -r); then put them into the new ContextMemory/",
         )

@@ -76,7 +76,7 @@ def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tu
     assert "'memfs init --join-private'" in memfs("-C", second, "status", "--private").err
 
     assert find_place(second, {}).root != folder
-    assert "1 memory of this clone went along" in memfs("-C", second, "init", "--join-private").err
+    assert "1 memory of this clone moved there, too" in memfs("-C", second, "init", "--join-private").err
     for clone in (first, second):
         assert find_place(clone, {}).root == folder
         assert "private:region" in memfs("-C", clone, "recall", "Frankfurt").out

@@ -54,7 +54,7 @@ def test_a_damaged_head_delays_the_commit_only(root: Path, memfs: Memfs, name: s
     ref.write_bytes(b"")
     ran = memfs("remember", "foo")
     assert ran.code == 0, ran.err
-    assert "its commit waits" in ran.err
+    assert "stored, but not committed yet" in ran.err
     assert "unreadable" in ran.err
     shown = memfs("remember", "bar", "--json").json
     assert (shown["stored"], shown["durability"], shown["revision"]) == (True, "file", None)

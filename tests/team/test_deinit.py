@@ -144,7 +144,7 @@ def test_what_no_commit_has_is_named_and_kept(code: Path, memfs: RunMemfs) -> No
     memfs(code, "deinit")
     assert (code / ITEM).exists()
     done = memfs(code, "deinit", "--purge", "--force")
-    assert "files that no commit has: " in done
+    assert "uncommitted files: " in done
     assert "refused" not in done
     assert not (code / "ContextMemory").exists()
 

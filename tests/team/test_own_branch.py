@@ -197,7 +197,7 @@ def test_it_is_refused_where_a_branch_tracks_memory(code: Path, git: Git, memfs:
     git(code, "commit", "-qm", "Memory among the code")
     git(code, "switch", "-q", "main")
     output = memfs(code, "init", "--own-branch", code=1)
-    assert "two has ContextMemory/" in output
+    assert "ContextMemory/ or memfs.toml is already in two" in output
     assert "git rm" in output
     assert "context-memory" not in git(code, "branch")
     assert not os.path.lexists(code / LINK)

@@ -247,7 +247,7 @@ def test_an_answer_comes_though_nothing_can_be_noted(workspace: Workspace) -> No
         ask()
     finally:
         io.set_hook(before)
-    assert "handed out" in workspace.usage.served.problem
+    assert "served items were not recorded" in workspace.usage.served.problem
     (workspace.repository.state / FOLDER).mkdir(exist_ok=True)
     place = workspace.repository.state / FOLDER / "log.jsonl"
     os.mkfifo(place)

@@ -589,7 +589,7 @@ def test_a_dry_run_announces_what_it_would_push(site: Site, capsys: pytest.Captu
     put(site.ada, "mine")
     asked = ["-C", str(site.ada.root), "sync", "--dry-run"]
     assert (run(asked), run([*asked, "--no-push"])) == (0, 0)
-    assert capsys.readouterr().out.count("Would push to origin/main: what waits\n") == 1
+    assert capsys.readouterr().out.count("Would push to origin/main: pending writes\n") == 1
     site.ada.store.flush()
     assert (run(asked), run([*asked, "--no-push"])) == (0, 0)
     output = capsys.readouterr().out

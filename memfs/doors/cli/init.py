@@ -133,8 +133,8 @@ def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
 @verb("init", text=_text)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make a personal workspace, for memories that belong to no project.")
-@click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
-@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on its own branch.")
+@click.option("--here", is_flag=True, help="In a repository of code: a folder alongside the code, on each branch.")
+@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory for all branches.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.option(
     "--join-private",

@@ -278,7 +278,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
 
 def note_waiting(reason: str) -> None:
     """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
-    remark(f"stored; its commit waits: {reason}" if reason else "")
+    remark(f"stored, but not committed yet: {reason}" if reason else "")
 
 
 # -- files of the workspace -------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def join_private(project: private_memories.Project, key: str) -> None:
     from memfs.sessions.store import join
 
     if brought := join(project, found[0]):
-        note(f"{count(brought, 'memory', 'memories')} of this clone went along")
+        note(f"{count(brought, 'memory', 'memories')} of this clone moved there, too")
 
 
 def _where(folder: Path) -> str:

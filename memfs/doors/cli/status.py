@@ -140,7 +140,7 @@ def _semantic(workspace: Workspace) -> StatusPart:
 
 def _hooks(workspace: Workspace) -> StatusPart:
     waiting = waiting_sessions(workspace)
-    text = f"events of {output.count(waiting, 'session')} wait; the next answer, or session, makes memories of them"
+    text = f"events of {output.count(waiting, 'session')} wait; the next answer or session turns them into memories"
     return StatusPart("hooks", {"waiting": waiting}, {"hooks": text if waiting else ""})
 
 
@@ -223,7 +223,7 @@ def _backup(workspace: Workspace, all_: bool) -> StatusPart:
         return StatusPart("backup", None, {})
     state = workspace.backups.state()
     made = "none yet" if state.age is None else f"{_age(state.age)} ago, {state.path}"
-    overdue = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
+    overdue = f"; overdue, one is expected every {state.interval_hours:g} h" if state.due else ""
     failed = f"; the last try failed: {state.error}" if state.error else ""
     return StatusPart("backup", state, {"backup": made + overdue + failed}, usual=not (state.due or state.error))
 

@@ -45,7 +45,7 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     done = report.outcome
     where = f"{done.remote}/{done.branch}"
     if done.uncommitted:
-        yield f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1)
+        yield f"Would first commit {count(done.uncommitted, 'pending write')}"
     if (joined := done.joined) is not None:
         word = "Would merge" if dry_run else "Fast-forwarded to" if joined.forward else "Merged"
         yield f"{word} {where}: {count(len(joined.changed), 'file')} changed"
@@ -61,11 +61,11 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     if done.pushed:
         yield f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}"
     elif dry_run and not no_push and not report.refused and (done.ahead or done.uncommitted):
-        parts = [count(done.ahead, "commit")] * bool(done.ahead) + ["what waits"] * bool(done.uncommitted)
+        parts = [count(done.ahead, "commit")] * bool(done.ahead) + ["pending writes"] * bool(done.uncommitted)
         yield f"Would push to {where}: {', '.join(parts + ['the merge'] * bool(done.joined))}"
     elif done.joined is None:
-        stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
-        yield stay if done.ahead else f"In step with {where}"
+        stay = f"Nothing to merge from {where}; {count(done.ahead, 'commit')} not pushed"
+        yield stay if done.ahead else f"Up to date with {where}"
 
 
 @verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting or report.refused))
@@ -104,7 +104,7 @@ def sync(
         named = ", ".join(done.edits[:_PATHS_SHOWN])
         hint = "'memfs check' names what cannot be committed, 'memfs sync --yes' publishes the rest"
         remark(f"{count(len(done.edits), 'edit')} by hand not committed: {named}", hint)
-    remark(f"the merge waits for its commit: {done.waiting}" if done.waiting else "")
+    remark(f"the merge is not committed yet: {done.waiting}" if done.waiting else "")
     if done.pushed and not done.fetched:
         clone = f"'git clone --branch {shlex.quote(done.branch)} {shlex.quote(done.address)}', then 'memfs init' in it"
         remark("to join, others run " + ("'memfs init' in their clone of the code" if done.branch == BRANCH else clone))
