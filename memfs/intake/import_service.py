@@ -149,8 +149,7 @@ class _ImportBatch:
         self, store: Store, source: str, replace: bool, allow_secret: str, neighbours: Mapping[str, Neighbours]
     ) -> None:
         self._store, self._source = store, source
-        self._replace, self._allow_secret = replace, allow_secret
-        self._neighbours = neighbours
+        self._replace, self._allow_secret, self._neighbours = replace, allow_secret, neighbours
 
     def run(self, arrivals: Sequence[Arrival], message: str, dry_run: bool) -> list[ImportResult]:
         """Decide on all and store them."""
@@ -172,7 +171,8 @@ class _ImportBatch:
                 except (IdExists, Conflict):
                     raise
                 except ContentError as error:
-                    fates.append(ImportResult(arrival=one, became=Became.REFUSED, reason=error.sentence))
+                    reason = "; ".join(filter(None, (error.sentence, error.hint)))
+                    fates.append(ImportResult(arrival=one, became=Became.REFUSED, reason=reason))
             if dry_run:
                 batch.plans.clear()
         return fates

@@ -112,6 +112,7 @@ def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_pat
     assert "1 refused" in done.out
     assert f"skipped: {path}/nothing.md: it is empty" in done.err
     assert f"refused: {path}/Key.md:6: content: this looks like a GitHub" in done.err
+    assert "or give a reason why it may stay: --allow-secret REASON\n" in done.err
     assert SECRET not in done.out + done.err
     (path / "Key.md").unlink()
     name = next(one["id"] for one in memfs("list", "--json").json["items"] if "short" in one["content"])
