@@ -53,7 +53,7 @@ class InitResult:
         policies: the settings that were chosen.
         adopted: files that were there already and are now in its history.
         commit: the newest commit of it; null where there is none.
-        merge_driver: whether git joins memory files field by field from now on.
+        merge_driver: whether git merges memory files field by field from now on.
         own: the memory's own branch, where it has one; its fields are inlined.
         private: the private memory that is used here now, as in another clone.
         here: whether it is among the code of a repository.

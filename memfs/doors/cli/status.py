@@ -160,7 +160,7 @@ def _mounts(workspace: Workspace) -> StatusPart:
 
 
 def _merges(workspace: Workspace) -> StatusPart:
-    """Conflicts that wait for a decision, and whether git joins memory files field by field here."""
+    """Conflicts that wait for a decision, and whether git merges memory files field by field here."""
     few = workspace.store.count() <= _FEW_ITEMS
     conflicts, waiting, driver = len(workspace.conflicts.list()) if few else None, 0, has_driver(workspace.repository)
     with suppress(MemfsError):  # git's files cannot be read: 'check' says why
