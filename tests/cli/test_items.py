@@ -9,13 +9,13 @@ import pytest
 from .conftest import Memfs, git
 
 
-def test_show_of_a_folder_says_what_lists_it(memfs: Memfs) -> None:
+def test_show_of_a_folder_says_to_name_a_file(memfs: Memfs) -> None:
     """Naming the folder of the memories does not advise moving them away."""
     memfs("remember", "a fact")
     shown = memfs("show", "ContextMemory/memories")
-    assert shown.code == 2
-    assert "ContextMemory/memories is a folder" in shown.err
-    assert "'memfs list --path ContextMemory/memories' lists" in shown.err
+    assert shown.code == 1
+    assert "a folder, not a file" in shown.err
+    assert "name a file in it" in shown.err
 
 
 def test_show_takes_id_beginning_and_path(memfs: Memfs) -> None:

@@ -116,16 +116,11 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
     """
     name = reference(workspace, written)
     if is_path(name) and (workspace.root / name).is_dir():
-        verb = invocation().command
-        hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
+        hint = f"'{invocation().command} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
         raise Unclear(f"{written} is a folder", hint)
     _refuse_private(written)
     workspace.store.look()
-    try:
-        item = workspace.store.find(name)
-    except errors.ItemNotFound as error:
-        error.hint = _way_back(workspace, name) or error.hint
-        raise
+    item = item_found(workspace, name)
     hint = "rename this file, or remove it"
     for twin in workspace.store.problems():
         if twin.code == "DuplicateId" and stem_of(twin.path).casefold() == item.id.casefold():
@@ -133,6 +128,19 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
                 raise Unclear(f"{twin.path}: {twin.message}", hint)
             remark(f"{twin.path}: {twin.message}", hint)
     return item
+
+
+def item_found(workspace: Workspace, name: str) -> MemoryItem:
+    """The item of an id or a path as the store knows it.
+
+    Raises:
+        ItemNotFound, ContentError: as ``item_named``.
+    """
+    try:
+        return workspace.store.find(name)
+    except errors.ItemNotFound as error:
+        error.hint = _way_back(workspace, name) or error.hint
+        raise
 
 
 def _way_back(workspace: Workspace, target: str) -> str:
@@ -167,8 +175,7 @@ def _refuse_private(written: str) -> None:
         ItemNotFound: it is the name of one.
     """
     if of_mount(written) == private.NAME:
-        verb = invocation().command.partition(" ")[2]
-        hint = f'memfs -C "$(memfs status --private)" {verb} {without_mount(written)}'
+        hint = f'memfs -C "$(memfs status --private)" {invocation().command.partition(" ")[2]} {without_mount(written)}'
         raise errors.ItemNotFound(f"{written!r} is in your private memory, a separate workspace", hint=hint)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.options import as_of, item_named, note_served, reference
+from memfs.doors.cli.options import as_of, item_found, note_served, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, Text, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, MemfsError, StorageIO
 from memfs.model.ids import of_mount, without_mount
@@ -165,7 +165,7 @@ def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes, Conte
     """An item, its file, and what is wrong with that; the item is then its last good version."""
     wrong = None
     try:
-        item = item_named(workspace, name)
+        item = item_found(workspace, name)
     except ContentError as error:
         good = workspace.store.last_good(error.path) if error.path else None
         if good is None:

@@ -10,7 +10,7 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
-from memfs.doors.cli.options import SOURCE, allow_secret_option, item_named, land, reference, remark_likely
+from memfs.doors.cli.options import SOURCE, allow_secret_option, item_found, item_named, land, reference, remark_likely
 from memfs.doors.cli.output import OMIT, Text, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
@@ -162,7 +162,7 @@ def _path_of(workspace: Workspace, written: str) -> str:
     """The file of an item, also when it cannot be read at present."""
     named = reference(workspace, written)
     try:
-        return item_named(workspace, named).path
+        return item_found(workspace, named).path
     except ContentError as error:
         if error.path:
             return error.path
