@@ -214,8 +214,7 @@ def _erase_text(erasure: Erasure, dry_run: bool) -> output.Text:
     yield from output.listed("not erased from:", plan.unreachable)
     if done is None:
         yield from output.listed("backup from before:", map(str, plan.backups))
-        refused, unchanged = [plan.refused] * bool(plan.refused), ["a dry run: nothing was changed"] * dry_run
-        yield from map(output.Note, (*refused, *unchanged))
+        yield from map(output.Note, [plan.refused] * bool(plan.refused) + ["a dry run: nothing was changed"] * dry_run)
 
 
 @verb("erase", text=_erase_text, exit_code=_erase_code)

@@ -214,8 +214,7 @@ def _limits(answer: Recall) -> Iterator[str]:
     if answer.query.max_tokens is not None and answer.hits:
         yield f"about {answer.tokens:,} of {answer.query.max_tokens:,} tokens"
     yield answer.cut
-    for reason in dict.fromkeys(answer.absent.values()):
-        yield f"a reviewer gave no answer: {reason}"
+    yield from (f"a reviewer gave no answer: {reason}" for reason in dict.fromkeys(answer.absent.values()))
 
 
 @verb("recall", text=_text)

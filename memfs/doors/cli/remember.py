@@ -96,8 +96,7 @@ def text_of_stored(done: StoredText) -> Text:
             ("contradicts", done.review.result.contradicts),
             ("says nearly the same as", done.review.result.near),
         ):
-            for name in ids:
-                yield f"  {styled(what, fg='yellow')} {name}; see 'memfs show {name}'"
+            yield from (f"  {styled(what, fg='yellow')} {name}; see 'memfs show {name}'" for name in ids)
 
 
 @verb(

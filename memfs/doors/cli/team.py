@@ -230,8 +230,7 @@ def _bisect_text(found: BisectResult) -> output.Text:
     yield f"  {found.expect}"
     yield f"    before  {_listed(found.before)}"
     yield f"    after   {_listed(found.after)}"
-    for what, path in found.changes[:_SHOWN]:
-        yield f"  {output.styled(f'{what:<7}', fg=_COLOURS[what])} {path}"
+    yield from (f"  {output.styled(f'{what:<7}', fg=_COLOURS[what])} {path}" for what, path in found.changes[:_SHOWN])
     if (more := len(found.changes) - _SHOWN) > 0:
         yield f"  and {output.count(more, 'more file')}"
     name = revision.short
