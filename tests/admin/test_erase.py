@@ -204,7 +204,7 @@ def test_a_path_and_a_folder_can_be_erased(opened: Opened, git: Git) -> None:
     assert workspace.store.get("other") is not None
     assert not in_objects(workspace.root, "marten")
     for path in ("ContextMemory", "memfs.toml", "src/main.c"):
-        with pytest.raises(EraseRefused, match="no memory"):
+        with pytest.raises(EraseRefused, match="not a memory"):
             workspace.eraser.erase(path, is_path=True)
 
 
@@ -623,7 +623,7 @@ def test_a_secondary_location_that_cannot_be_looked_into_refuses_it(opened: Open
     put(workspace)
     disk.rename(tmp_path / "unplugged")
     assert "secondary location" in workspace.eraser.plan("gate").refused
-    with pytest.raises(EraseRefused, match="secondary location cannot be looked into") as refused:
+    with pytest.raises(EraseRefused, match="secondary location cannot be read") as refused:
         workspace.eraser.erase("gate")
     assert "mount" in refused.value.hint
     assert in_objects(workspace.root, "marten")

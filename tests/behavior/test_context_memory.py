@@ -212,13 +212,13 @@ def _(world: World) -> None:
 
 @then("the token is refused")
 def _(world: World) -> None:
-    with pytest.raises(TokenInvalid, match=r"^continuation token .* was used up: .* has its final output"):
+    with pytest.raises(TokenInvalid, match=r"continuation token.* was used up: .* has its final output"):
         world.memory.resume(world.token)
 
 
 @then("a made-up token is refused")
 def _(world: World) -> None:
-    with pytest.raises(TokenInvalid, match=r"^continuation token "):
+    with pytest.raises(TokenInvalid, match=r"continuation token"):
         world.memory.resume("../../etc/passwd")
 
 

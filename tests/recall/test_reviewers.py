@@ -175,7 +175,7 @@ def test_what_cannot_be_imported_says_so(name: str) -> None:
 def test_what_is_not_a_reviewer_is_refused() -> None:
     """A maker that gives something else is reported."""
     register_reviewer("odd", object)  # type: ignore[arg-type]
-    with pytest.raises(SettingInvalid, match="no reviewer"):
+    with pytest.raises(SettingInvalid, match="not a reviewer"):
         reviewers_named(["odd"])
 
 

@@ -151,7 +151,7 @@ def test_a_damaged_index_is_named_and_costs_no_other_archive(opened: Opened) -> 
     (workspace.root / index_path("2019-01")).write_text('{"format": 1, "name": "../x"}')
     assert [one.path for one in workspace.states.archives.problems()] == [index_path("2019-01")]
     assert workspace.states.archives.read(paths[0])
-    with pytest.raises(ArchiveInvalid, match="no sound index"):
+    with pytest.raises(ArchiveInvalid, match="not a valid index"):
         workspace.states.archives.index("2019-01")
 
 
@@ -183,7 +183,7 @@ def test_a_flipped_bit_anywhere_in_an_index_is_found(opened: Opened) -> None:
     decode(data, path)
     for place in range(0, len(data), 7):
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
-        with pytest.raises(ArchiveInvalid, match="no sound index"):
+        with pytest.raises(ArchiveInvalid, match="not a valid index"):
             decode(flipped, path)
 
 
