@@ -58,7 +58,7 @@ class SourceAnswer:
     Attributes:
         source: who.
         selection: what a built-in source selected; None for one from others.
-        text: what a source from others said, as it said it; "" for nothing.
+        text: what a source from others returned, unchanged; "" for nothing.
         failure: why there is no answer, in one line; "" where there is one.
     """
 

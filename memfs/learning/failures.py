@@ -412,7 +412,7 @@ def _variants(
     files: tuple[str, ...], pattern: str, members: Sequence[TriggerRow]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Files with the words that were said, and without; words alone where they say something."""
-    telling = _name_situation(situations.words_of(pattern), members)
+    telling = _names_situation(situations.words_of(pattern), members)
     if not files:
         yield from [((), pattern)] if telling else []
         return
@@ -453,7 +453,7 @@ def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
     return tuple(sorted(shared, key=lambda word: (word in generic_terms(), -counted[word], word))[:_MOST_WORDS])
 
 
-def _name_situation(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
+def _names_situation(words: Sequence[str], members: Sequence[TriggerRow]) -> bool:
     """Whether words alone name a situation: they say enough, or each time a tool was used for just that."""
     if situations.is_distinctive(words):
         return True

@@ -453,13 +453,13 @@ class Reader:
         return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
 
     def look_once(self) -> None:
-        """Look at the files where none of them was looked at since it was opened."""
+        """Look at the files, unless that was done since the store was opened."""
         self.require_open()
         if not self._looked:
             self.look()
 
     def look(self) -> None:
-        """As ``follow``, once for all that would look for the first time."""
+        """Look at the files as ``follow`` does; ``look_once`` need not do it again."""
         self.follow()
         self._looked = True
 
